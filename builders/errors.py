@@ -1,0 +1,28 @@
+"""Errors that a user of soubench may meet.
+
+Every message says what was expected, what came, where (file, line or record id), and what to do.
+"""
+
+
+class SoubenchError(Exception):
+    """Base of every error that soubench raises on purpose."""
+
+
+class FormatError(SoubenchError):
+    """An annotation file or folder is not what its reader expects."""
+
+
+class PictureError(SoubenchError):
+    """A picture cannot be used; ``reason`` is the name it is counted under in a report."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BuildError(SoubenchError):
+    """A dataset cannot be built from what was given."""
+
+
+class PublishError(SoubenchError):
+    """A built dataset or a metric cannot be put where it should go."""
