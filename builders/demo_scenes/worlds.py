@@ -1,6 +1,7 @@
 """The five demo sources: what they show, and how one picture of them is drawn."""
 
 import hashlib
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -329,9 +330,8 @@ class _Stage:
         size_wh = (length, length * kind.aspect)
         for _ in range(TRIES):
             spot = self._ground.spot(kind.standing, size_wh, self._rng)
-            x, y = (round(center) for center in spot.center_xy)
-            if any(_touch((x, y, x + 1, y + 1), other) for other in self._taken()):
-                continue  # not worth a drawing
+            if not self._may_fit(size_wh, spot, clearance):
+                continue
             sprite = self._render(kind, size_wh, spot, route)
             box = _centered(sprite, spot)
             reach = clearance * max(box[2] - box[0], box[3] - box[1])
@@ -407,10 +407,18 @@ class _Stage:
         self._objects.append(DemoObject(name, area, _corners(area), "region"))
         self._objects += labelled
 
-    def _taken(self) -> list[PxBox]:
-        return [*(made.box_xyxy for made in self._objects), *self._reserved]
+    def _may_fit(self, size_wh: tuple[float, float], spot: Spot, clearance: int) -> bool:
+        """Guess from the size alone whether an object is worth drawing."""
+        turn = math.radians(spot.heading_deg)
+        cos, sin = abs(math.cos(turn)), abs(math.sin(turn))
+        half_w = 0.4 * (size_wh[0] * cos + size_wh[1] * sin)
+        half_h = 0.4 * (size_wh[0] * sin + size_wh[1] * cos)
+        x, y = spot.center_xy
+        guess = (round(x - half_w), round(y - half_h), round(x + half_w), round(y + half_h))
+        gap = max(GAP_PX, round(clearance * 2 * max(half_w, half_h)))
+        return self._is_clear(guess, gap)
 
-    def _fits(self, box: PxBox, gap: int, *, but: PxBox | None = None) -> bool:
+    def _is_clear(self, box: PxBox, gap: int, *, but: PxBox | None = None) -> bool:
         """Tell whether a box lies in the picture, away from all others ``but`` one."""
         width, height = self._ground.image.size
         inside = (
@@ -418,8 +426,11 @@ class _Stage:
             and box[2] <= width - EDGE_PX and box[3] <= height - EDGE_PX
         )  # fmt: skip
         wide = _grown(box, gap)
-        clear = not any(_touch(wide, other) for other in self._taken() if other != but)
-        return inside and clear and not self._ties(box)
+        taken = [*(made.box_xyxy for made in self._objects), *self._reserved]
+        return inside and not any(_touch(wide, other) for other in taken if other != but)
+
+    def _fits(self, box: PxBox, gap: int, *, but: PxBox | None = None) -> bool:
+        return self._is_clear(box, gap, but=but) and not self._ties(box)
 
     def _ties(self, box: PxBox) -> bool:
         """Tell whether a box would share the leftmost, topmost, .. place with another."""
