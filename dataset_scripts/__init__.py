@@ -1,1 +1,1 @@
-"""TBD."""
+"""One folder per published dataset: its builder class, card, citation and release notes."""

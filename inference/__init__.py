@@ -1,1 +1,1 @@
-"""TBD."""
+"""Running models and baselines on the datasets, and scoring what they reply."""

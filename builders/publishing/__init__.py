@@ -1,1 +1,1 @@
-"""TBD."""
+"""Putting built datasets and metrics where the Hugging Face libraries find them."""

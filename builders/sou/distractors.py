@@ -22,6 +22,8 @@ from soubench.builders.sou.tasks import Mode, Target, box_text
 
 WRONG = OPTIONS - 1
 BOX_TRIES = 1000
+SHAPE_TRIES = 50
+PLACE_TRIES = 50
 PAPER_MIN_SIDE_PX = 10
 PAPER_MAX_SIDE_PX = 99
 PAPER_MAX_IOU = 0.5
@@ -137,17 +139,21 @@ def _boxes_in_region(target: Target, statistics: Statistics, rng: KeyedRandom) -
     left, top, right, bottom = target.mark
     shapes = statistics.like(shape_of(target.box))
     boxes: list[tuple[int, ...]] = [target.box]
-    for _ in range(BOX_TRIES):
+    for _ in range(SHAPE_TRIES):
         shape = rng.choice(shapes)
         width, height = shape_size(shape)
         if width > right - left or height > bottom - top:
             continue
-        x, y = rng.integer(left, right - width), rng.integer(top, bottom - height)
-        box = place(shape, x, y)
-        if iou_under(box, boxes, limit=BALANCED_MAX_IOU):
-            boxes.append(box)
-            if len(boxes) == OPTIONS:
-                return [box_text(b) for b in boxes[1:]]
+        # A shape keeps its turn until it fits: to draw a new one after each clash would prefer
+        # small shapes, and the target could be told by its size.
+        for _ in range(PLACE_TRIES):
+            x, y = rng.integer(left, right - width), rng.integer(top, bottom - height)
+            box = place(shape, x, y)
+            if iou_under(box, boxes, limit=BALANCED_MAX_IOU):
+                boxes.append(box)
+                break
+        if len(boxes) == OPTIONS:
+            return [box_text(b) for b in boxes[1:]]
     return "ol_no_room_for_distractors"
 
 

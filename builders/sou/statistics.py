@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from soubench.builders.sou.geometry import hull_xyxy
@@ -32,7 +31,7 @@ class Statistics:
             over the categories that are present.
         answers: How often each answer is right, per sub-task; used in balanced mode, where it is
             counted after thinning.
-        shape_bins: Shapes of the OL targets, sorted by area and cut into bins of like size.
+        shape_bins: Shapes of the OL targets, sorted by size and cut into bins of like size.
     """
 
     categories: tuple[str, ...]
@@ -43,11 +42,11 @@ class Statistics:
 
     @cached_property
     def _bin_limits(self) -> list[int]:
-        return [shape_area(shapes[-1]) for shapes in self.shape_bins]
+        return [shape_class(shapes[-1]) for shapes in self.shape_bins]
 
     def like(self, shape: Shape) -> tuple[Shape, ...]:
         """Return the shapes of the bin that ``shape`` belongs to."""
-        at = bisect_left(self._bin_limits, shape_area(shape))
+        at = bisect_left(self._bin_limits, shape_class(shape))
         return self.shape_bins[min(at, len(self.shape_bins) - 1)]
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,6 +81,14 @@ def shape_area(shape: Shape) -> int:
     return width * height
 
 
+def shape_class(shape: Shape) -> int:
+    """Return the size that shapes are binned by: the longer side in px.
+
+    Regions are sized by it too, so each of a bin's shapes fits into the region of any other.
+    """
+    return max(shape_size(shape))
+
+
 def place(shape: Shape, x: int, y: int) -> tuple[int, ...]:
     """Put a shape's hull at (x, y); the inverse of ``shape_of``.
 
@@ -109,10 +116,8 @@ def freeze(
     per_category = [n for picture in pictures for n in picture.counts.values()]
     shapes = sorted(
         (shape_of(target.box) for target in targets[Task.OL]),
-        key=lambda shape: (shape_area(shape), shape),
+        key=lambda shape: (shape_class(shape), shape),
     )
-    bins = max(1, min(MAX_SHAPE_BINS, len(shapes) // SHAPES_PER_BIN))
-    edges = [len(shapes) * i // bins for i in range(bins + 1)]
     return Statistics(
         categories=categories,
         object_counts=(min(objects), max(objects)),
@@ -122,8 +127,26 @@ def freeze(
             for task in Task
             if task is not Task.OL
         },
-        shape_bins=tuple(tuple(shapes[low:high]) for low, high in pairwise(edges)),
+        shape_bins=_bins(shapes),
     )
+
+
+def _bins(shapes: Sequence[Shape]) -> tuple[tuple[Shape, ...], ...]:
+    """Cut sorted shapes into bins of at least ``SHAPES_PER_BIN``; like sizes stay together.
+
+    If shapes of one size were split, those in the later bin would never be drawn for it.
+    """
+    least = max(SHAPES_PER_BIN, len(shapes) // MAX_SHAPE_BINS)
+    bins: list[list[Shape]] = [[]]
+    for shape in shapes:
+        last = bins[-1]
+        if len(last) >= least and shape_class(last[-1]) != shape_class(shape):
+            last = []
+            bins.append(last)
+        last.append(shape)
+    if len(bins) > 1 and len(bins[-1]) < SHAPES_PER_BIN:
+        bins[-2:] = [bins[-2] + bins[-1]]
+    return tuple(tuple(shapes) for shapes in bins)
 
 
 def thinned_count(counts: Sequence[int]) -> int | None:

@@ -1,1 +1,1 @@
-"""TBD."""
+"""SOU-VQA: multiple-choice questions about small objects."""

@@ -1,0 +1,388 @@
+"""From annotation folders to the questions and pictures of a SOU dataset.
+
+Order of work per subset: read scenes, find the targets of every picture (independent of all
+others), sample, freeze the statistics, draw distractors, decode and mark the sampled pictures. A
+picture that fails late gives its place to the next one in the sampling order, and the statistics
+are frozen anew. Letters come last, over all subsets of the build.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import PIL
+from tqdm import tqdm
+
+from soubench.builders.errors import BuildError
+from soubench.builders.images import MAX_PICTURE_PX
+from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
+from soubench.builders.sou.picture import SouPicture, prepare
+from soubench.builders.sou.prompts import Prompts, load_prompts
+from soubench.builders.sou.questions import (
+    LETTERS,
+    Asked,
+    Candidate,
+    Key,
+    ask,
+    assign_letters,
+    candidate,
+    sample_key,
+)
+from soubench.builders.sou.render import Rendered, RenderJob, file_stem, render_all
+from soubench.builders.sou.subsets import Selection, Subset, Task
+from soubench.builders.sou.tasks import Mode
+from soubench.builders.sources import SOURCES
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """Where one source lies and which of its splits is read."""
+
+    root: Path
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a user may choose. Everything but ``workers`` is part of the fingerprint.
+
+    Attributes:
+        seed: Seed of every draw.
+        mode: How distractors are drawn.
+        pictures: Pictures per subset: a number, ``all``, or None for the subset's own size.
+        workers: Processes that decode and mark pictures; changes no byte of the result.
+        max_pixels: Larger pictures are refused.
+        prompts: The words of the questions.
+    """
+
+    seed: int = 0
+    mode: Mode = "paper"
+    pictures: int | Literal["all"] | None = None
+    workers: int = 1
+    max_pixels: int = MAX_PICTURE_PX
+    prompts: Prompts = field(default_factory=load_prompts)
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Pictures that do not take part, by reason, with the first few as examples."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, where: str) -> None:
+        """Count one picture."""
+        self.counts[reason] += 1
+        seen = self.examples.setdefault(reason, [])
+        if len(seen) < EXAMPLES_PER_REASON:
+            seen.append(where)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetBuild:
+    """One subset, asked and rendered.
+
+    Attributes:
+        subset: Which one.
+        split: The source's split that was read.
+        read: What the reader met.
+        left_out: Pictures that were read but do not take part.
+        wanted: Pictures asked for; None for all.
+        candidates: The sampled pictures, by image id.
+        asked: Their questions and the statistics.
+        rendered: Image id -> its files.
+        system_prompt: P1 + P2.
+    """
+
+    subset: Subset
+    split: str
+    read: ReadReport
+    left_out: LeftOut
+    wanted: int | None
+    candidates: tuple[Candidate, ...]
+    asked: Asked
+    rendered: Mapping[str, Rendered]
+    system_prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class SouBuild:
+    """All subsets of one build.
+
+    Attributes:
+        dataset: Name of the dataset.
+        key: Version and seed.
+        options: What the user chose.
+        subsets: The subsets that have rows, in their fixed order.
+        empty: Subsets that were asked for but have no row, with what became of their pictures.
+        letters: Per subset: sub-task -> image id -> index of the right option.
+        fingerprint: SHA-256 of everything that is emitted, hexadecimal.
+    """
+
+    dataset: str
+    key: Key
+    options: BuildOptions
+    subsets: tuple[SubsetBuild, ...]
+    empty: Mapping[str, tuple[ReadReport, LeftOut]]
+    letters: tuple[Mapping[Task, Mapping[str, int]], ...]
+    fingerprint: str
+
+
+def build(
+    dataset: str,
+    version: str,
+    subsets: Sequence[Subset],
+    folders: Mapping[str, SourceFolder],
+    options: BuildOptions,
+    *,
+    pictures_folder: Path,
+) -> SouBuild:
+    """Build the questions of ``subsets`` and write the pictures that they need.
+
+    Args:
+        dataset: Name of the dataset.
+        version: Its version, part of every draw's key.
+        subsets: What to build, in the fixed order of the dataset.
+        folders: Source name -> where it lies.
+        options: What the user chose.
+        pictures_folder: New pictures go to ``<pictures_folder>/<subset>/``.
+
+    Raises:
+        FormatError: A source is not what its reader expects.
+        BuildError: No picture of any subset can take part.
+    """
+    key = Key(version, options.seed)
+    built: list[SubsetBuild] = []
+    empty: dict[str, tuple[ReadReport, LeftOut]] = {}
+    for subset in subsets:
+        outcome = _build_subset(
+            subset, folders[subset.source], options, key, pictures_folder / subset.name
+        )
+        if isinstance(outcome, SubsetBuild):
+            built.append(outcome)
+        else:
+            empty[subset.name] = outcome
+    if not built:
+        raise BuildError(
+            "No picture can take part.\n" + "\n".join(map(explain_empty, empty.items()))
+        )
+    letters = tuple(assign_letters([b.asked.questions for b in built], key))
+    unsigned = SouBuild(dataset, key, options, tuple(built), empty, letters, "")
+    return SouBuild(dataset, key, options, tuple(built), empty, letters, _fingerprint(unsigned))
+
+
+def explain_empty(item: tuple[str, tuple[ReadReport, LeftOut]]) -> str:
+    """Say why a subset has no row."""
+    name, (read, left_out) = item
+    reasons = {**read.dropped, **left_out.counts}
+    listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items())) or "none"
+    return (
+        f"{name}: {read.pictures} pictures read from {read.source} ({read.split}), "
+        f"none can carry all six sub-tasks; left out by reason: {listed}."
+    )
+
+
+def _build_subset(
+    subset: Subset, folder: SourceFolder, options: BuildOptions, key: Key, pictures_folder: Path
+) -> SubsetBuild | tuple[ReadReport, LeftOut]:
+    read = ReadReport()
+    left_out = LeftOut()
+    pool: list[Candidate] = []
+    scenes = SOURCES[subset.source].read(folder.root.resolve(), folder.split, read)
+    for scene in tqdm(scenes, desc=f"{subset.name}: reading", unit=" pictures"):
+        picture = prepare(scene, subset)
+        found = picture if isinstance(picture, str) else candidate(picture, options.mode, key, Task)
+        if isinstance(found, str):
+            left_out.add(found, scene.image_id)
+        else:
+            pool.append(found)
+    pool.sort(key=lambda c: sample_key(options.seed, c.picture))
+    wanted = subset.test_pictures if options.pictures is None else options.pictures
+    limit = None if wanted == "all" else int(wanted)
+
+    rendered: dict[str, Rendered] = {}
+    while True:
+        sampled = pool[:limit]
+        if not sampled:
+            return read, left_out
+        asked = ask(sampled, read.categories, options.mode, key)
+        failed = dict(asked.unable)
+        if not failed:
+            todo = [c for c in sampled if c.picture.image_id not in rendered]
+            for c, result in zip(
+                todo, _render(todo, subset, options, pictures_folder), strict=True
+            ):
+                rendered[c.picture.image_id] = result
+                if result.reason:
+                    failed[c.picture.image_id] = result.reason
+            failed |= _same_bytes(sampled, rendered, failed)
+        if not failed:
+            break
+        for image_id, reason in failed.items():
+            message = rendered[image_id].message if image_id in rendered else ""
+            left_out.add(reason, message or image_id)
+        pool = [c for c in pool if c.picture.image_id not in failed]
+    return SubsetBuild(
+        subset=subset,
+        split=folder.split,
+        read=read,
+        left_out=left_out,
+        wanted=limit,
+        candidates=tuple(sorted(sampled, key=lambda c: c.picture.image_id)),
+        asked=asked,
+        rendered={c.picture.image_id: rendered[c.picture.image_id] for c in sampled},
+        system_prompt=options.prompts.system(
+            subset.source, read.categories, oriented=sampled[0].picture.oriented
+        ),
+    )
+
+
+def _render(
+    candidates: Sequence[Candidate], subset: Subset, options: BuildOptions, folder: Path
+) -> Iterator[Rendered]:
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        RenderJob(
+            source=c.picture.image_path,
+            folder=folder,
+            stem=file_stem(c.picture.image_id),
+            size_wh=(c.picture.width, c.picture.height) if c.picture.shrunk else None,
+            mark=c.targets[Task.OL].mark,
+            region=options.mode == "balanced",
+            max_pixels=options.max_pixels,
+        )
+        for c in candidates
+    ]
+    try:
+        yield from tqdm(
+            render_all(jobs, workers=options.workers),
+            total=len(jobs),
+            desc=f"{subset.name}: pictures",
+            unit=" pictures",
+        )
+    except BrokenProcessPool as error:
+        raise BuildError(
+            f"{subset.name}: a worker process died, most likely for want of memory. "
+            f"Run again with fewer --workers than {options.workers}."
+        ) from error
+
+
+def _same_bytes(
+    sampled: Sequence[Candidate], rendered: Mapping[str, Rendered], failed: Mapping[str, str]
+) -> dict[str, str]:
+    """Find pictures that are in the sample twice under two names; the later one goes."""
+    seen: set[str] = set()
+    again: dict[str, str] = {}
+    for c in sampled:
+        image_id = c.picture.image_id
+        if image_id in failed:
+            continue
+        digest = rendered[image_id].digest
+        if digest in seen:
+            again[image_id] = "duplicate_picture"
+        seen.add(digest)
+    return again
+
+
+def rows(result: SouBuild, selection: Selection, pictures_folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one config, ordered by picture, then by sub-task.
+
+    Args:
+        result: The build.
+        selection: Which subsets and sub-task.
+        pictures_folder: Where ``<subset>/<file>`` of the rendered pictures will lie.
+    """
+    tasks = tuple(Task) if selection.task is None else (selection.task,)
+    for b, letters in zip(result.subsets, result.letters, strict=True):
+        if b.subset.name not in selection.subsets:
+            continue
+        asked = {task: {q.picture.image_id: q for q in b.asked.questions[task]} for task in tasks}
+        for c in b.candidates:
+            picture = c.picture
+            files = b.rendered[picture.image_id]
+            folder = pictures_folder / b.subset.name
+            plain = picture.image_path if files.plain is None else folder / files.plain
+            objects = objects_column(picture)
+            for task in tasks:
+                question = asked[task].get(picture.image_id)
+                if question is None:
+                    continue
+                letter = letters[task][picture.image_id]
+                target = question.target
+                marked = folder / files.marked if task is Task.OL else plain
+                yield {
+                    "id": f"{b.subset.name}/{picture.image_id}/{task.lower()}",
+                    "image": {"path": str(marked), "bytes": None},
+                    "scenario": b.subset.scenario,
+                    "subset": b.subset.name,
+                    "image_id": picture.image_id,
+                    "group_id": picture.group_id,
+                    "task": task.value,
+                    "question": result.options.prompts.question(task, target, result.options.mode),
+                    "options": question.options(letter),
+                    "answer": LETTERS[letter],
+                    "answer_text": target.answer,
+                    "system_prompt": b.system_prompt,
+                    "objects": objects,
+                    "evidence": {
+                        "objects": list(target.objects),
+                        "point_xy": list(target.point_xy or ()),
+                        "direction": target.direction,
+                        "category": target.category,
+                        "mark": list(target.mark),
+                    },
+                }
+
+
+def objects_column(picture: SouPicture) -> dict[str, list[Any]]:
+    """Return the ``objects`` column: every small object, as a struct of lists."""
+    return {
+        "category": list(picture.categories),
+        "box_xyxy": picture.boxes_xyxy.tolist(),
+        "quad_xy8": [] if picture.quads_xy8 is None else picture.quads_xy8.tolist(),
+        "area_px": picture.areas_px.tolist(),
+    }
+
+
+def _fingerprint(result: SouBuild) -> str:
+    """Hash what is emitted: options, the bytes of the source pictures, and every row.
+
+    Paths are left out, so that the same data elsewhere on disk has the same fingerprint.
+    """
+    head = {
+        "dataset": result.dataset,
+        "version": result.key.version,
+        "seed": result.key.seed,
+        "mode": result.options.mode,
+        "prompts": result.options.prompts.digest,
+        "pillow": PIL.__version__,
+        "subsets": [
+            {"name": b.subset.name, "split": b.split, "statistics": b.asked.statistics.as_dict()}
+            for b in result.subsets
+        ],
+    }
+    digest = sha256(_canonical(head))
+    everything = Selection(tuple(b.subset.name for b in result.subsets))
+    digests = {
+        (b.subset.name, image_id): files.digest
+        for b in result.subsets
+        for image_id, files in b.rendered.items()
+    }
+    previous = None
+    for row in rows(result, everything, Path()):
+        picture = (row["subset"], row["image_id"])
+        objects = row.pop("objects")
+        if picture != previous:
+            digest.update(_canonical({"objects": objects, "picture": digests[picture]}))
+            previous = picture
+        digest.update(_canonical({k: v for k, v in row.items() if k != "image"}))
+    return digest.hexdigest()
+
+
+def _canonical(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()

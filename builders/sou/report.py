@@ -1,0 +1,175 @@
+"""What a build did: plain data for a file, and text for a person."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import PIL
+
+from soubench.builders.sou.blind import Baseline, blind_baselines
+from soubench.builders.sou.build import SouBuild, SubsetBuild, explain_empty
+from soubench.builders.sou.questions import (
+    LETTERS,
+    Asked,
+    Candidate,
+    Key,
+    ask,
+    assign_letters,
+    candidate,
+)
+from soubench.builders.sou.subsets import Task
+from soubench.builders.sou.tasks import MODES, Mode
+
+
+def report(result: SouBuild) -> dict[str, Any]:
+    """Describe a build as plain data.
+
+    Returns:
+        ``dataset``, ``version``, ``fingerprint``, ``seed``, ``mode``, ``prompts``, ``pillow``;
+        ``subsets``: per subset what was read, dropped and left out by reason, pictures wanted and
+        taken, rows per sub-task, letters, and the blind baselines of both modes on the sampled
+        pictures; ``empty``: subsets without a row, and why.
+    """
+    return {
+        "dataset": result.dataset,
+        "version": result.key.version,
+        "fingerprint": result.fingerprint,
+        "seed": result.key.seed,
+        "mode": result.options.mode,
+        "prompts": {
+            "version": result.options.prompts.version,
+            "sha256": result.options.prompts.digest,
+        },
+        "pillow": PIL.__version__,
+        "subsets": {
+            b.subset.name: _subset(b, letters, result)
+            for b, letters in zip(result.subsets, result.letters, strict=True)
+        },
+        "empty": {name: explain_empty((name, why)) for name, why in result.empty.items()},
+    }
+
+
+def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  # noqa: ANN401
+    return {
+        "scenario": b.subset.scenario,
+        "split": b.split,
+        "read": b.read.as_dict(),
+        "left_out": dict(sorted(b.left_out.counts.items())),
+        "left_out_examples": dict(sorted(b.left_out.examples.items())),
+        "pictures_wanted": b.wanted,
+        "pictures": len(b.candidates),
+        "rows": {task.value: len(rows) for task, rows in b.asked.questions.items()},
+        "thinned": {task.value: n for task, n in b.asked.thinned.items()},
+        "unbalanced": [task.value for task in b.asked.unbalanced],
+        "letters": {task.value: letter_counts(chosen.values()) for task, chosen in letters.items()},
+        "object_counts": list(b.asked.statistics.object_counts),
+        "blind_baselines": {
+            mode: {
+                task.value: {line.name: [round(line.right, 6), line.n] for line in lines}
+                for task, lines in baselines_of(b, result, mode).items()
+            }
+            for mode in MODES
+        },
+    }
+
+
+def letter_counts(letters: Iterable[int]) -> dict[str, int]:
+    """Count right options per letter."""
+    counts = Counter(letters)
+    return {letter: counts[i] for i, letter in enumerate(LETTERS)}
+
+
+def baselines_of(b: SubsetBuild, result: SouBuild, mode: Mode) -> dict[Task, list[Baseline]]:
+    """Measure the blind baselines of one subset, asked in ``mode``.
+
+    For the mode that was not built, the same pictures are asked anew; those that cannot be asked
+    in it are left out.
+    """
+    key = result.key
+    if mode == result.options.mode:
+        asked = b.asked
+    else:
+        other = _asked_in(mode, b.candidates, b.read.categories, key)
+        if other is None:
+            return {}
+        asked = other
+    (letters,) = assign_letters([asked.questions], key)
+    return {
+        task: blind_baselines(rows, [letters[task][q.picture.image_id] for q in rows])
+        for task, rows in asked.questions.items()
+        if rows
+    }
+
+
+def _asked_in(
+    mode: Mode, candidates: Sequence[Candidate], categories: tuple[str, ...], key: Key
+) -> Asked | None:
+    again = [candidate(c.picture, mode, key, Task) for c in candidates]
+    able = [c for c in again if isinstance(c, Candidate)]
+    return ask(able, categories, mode, key) if able else None
+
+
+def report_text(data: dict[str, Any]) -> str:
+    """Write a report for a person: what was read, dropped and asked, and the blind baselines."""
+    lines = [
+        f"{data['dataset']} {data['version']}  seed {data['seed']}  distractors {data['mode']}  "
+        f"fingerprint {data['fingerprint'][:16]}"
+    ]
+    for name, subset in data["subsets"].items():
+        lines += ["", *_subset_text(name, subset)]
+    lines += ["", *data["empty"].values()] if data["empty"] else []
+    lines += ["", *_baseline_table(data)]
+    return "\n".join(lines)
+
+
+def _subset_text(name: str, subset: dict[str, Any]) -> list[str]:
+    read = subset["read"]
+    rows = sum(subset["rows"].values())
+    lines = [
+        f"{name}: {subset['pictures']} pictures, {rows} rows, from {read['source']} "
+        f"({subset['split']}): {read['pictures']} pictures, {read['objects']} objects read"
+    ]
+    wanted = subset["pictures_wanted"]
+    if wanted is not None and subset["pictures"] < wanted:
+        lines.append(f"  {wanted} pictures were wanted; no more can take part")
+    for label, counts in (
+        ("dropped by the reader", read["dropped"]),
+        ("not counted", read["ignored"]),
+        ("kept with a notice", read["repaired"]),
+        ("pictures left out", subset["left_out"]),
+        ("rows thinned out", subset["thinned"]),
+    ):
+        if counts:
+            listed = ", ".join(f"{reason} {n}" for reason, n in counts.items())
+            lines.append(f"  {label}: {listed}")
+    if subset["unbalanced"]:
+        tasks = ", ".join(subset["unbalanced"])
+        lines.append(f"  not balanced, fewer than four different answers occur: {tasks}")
+    return lines
+
+
+def _baseline_table(data: dict[str, Any]) -> list[str]:
+    """Return the blind baselines, pooled over the subsets, in percent."""
+    pooled: dict[tuple[str, str], Counter[str]] = {}
+    for subset in data["subsets"].values():
+        for mode, tasks in subset["blind_baselines"].items():
+            for task, baselines in tasks.items():
+                for name, (right, n) in baselines.items():
+                    counts = pooled.setdefault((mode, name), Counter())
+                    counts[f"{task} right"] += right
+                    counts[f"{task} n"] += n
+    width = max(len(name) for _, name in pooled)
+    codes = [task.value for task in Task]
+    lines = ["Blind baselines, accuracy in % (25 is chance):"]
+    for mode in MODES:
+        lines.append(f"{mode:<{width}}" + "".join(f"{code:>7}" for code in codes))
+        for (of, name), counts in pooled.items():
+            if of == mode:
+                cells = (
+                    f"{100 * counts[f'{code} right'] / counts[f'{code} n']:7.1f}"
+                    if counts[f"{code} n"]
+                    else " " * 7
+                    for code in codes
+                )
+                lines.append(f"{name:<{width}}" + "".join(cells))
+    return lines

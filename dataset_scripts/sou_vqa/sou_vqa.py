@@ -1,0 +1,258 @@
+"""SOU-VQA: six kinds of multiple-choice questions about small objects in three scenarios.
+
+``datasets`` runs no scripts from the Hub any more: ``soubench build sou-vqa`` prepares these
+configs into the local cache, where ``load_dataset("sou-vqa", "aerial")`` finds them by name.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import datasets
+from datasets import ClassLabel, Features, Image, List, Value
+from tqdm import tqdm
+
+from soubench.builders.errors import BuildError
+from soubench.builders.publishing.dataset_cache import build_folder, publish, staging
+from soubench.builders.sou.build import BuildOptions, SouBuild, SourceFolder, build, rows
+from soubench.builders.sou.questions import LETTERS
+from soubench.builders.sou.report import report, report_text
+from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS, Selection, Task
+from soubench.builders.sources import SOURCES
+
+NAME = "sou-vqa"
+VERSION = "1.0.0"
+WRITER_BATCH_ROWS = 60
+"""Ten pictures. Rows hold paths, not bytes, so only their objects weigh anything."""
+
+FEATURES = Features(
+    {
+        "id": Value("string"),
+        "image": Image(),
+        "scenario": Value("string"),
+        "subset": Value("string"),
+        "image_id": Value("string"),
+        "group_id": Value("string"),
+        "task": Value("string"),
+        "question": Value("string"),
+        "options": List(Value("string"), length=len(LETTERS)),
+        "answer": ClassLabel(names=list(LETTERS)),
+        "answer_text": Value("string"),
+        "system_prompt": Value("string"),
+        "objects": {
+            "category": List(Value("string")),
+            "box_xyxy": List(List(Value("float64"), length=4)),
+            "quad_xy8": List(List(Value("float64"), length=8)),
+            "area_px": List(Value("float64")),
+        },
+        "evidence": {
+            "objects": List(Value("int32")),
+            "point_xy": List(Value("int32")),
+            "direction": Value("string"),
+            "category": Value("string"),
+            "mark": List(Value("int32")),
+        },
+    }
+)
+
+
+@dataclass
+class SouVqaConfig(datasets.BuilderConfig):
+    """One of the 49 configs: a scenario, an aerial subset or all, whole or one sub-task."""
+
+    selection: Selection = CONFIGS["all"]
+
+
+def _config(name: str, selection: Selection) -> SouVqaConfig:
+    return SouVqaConfig(
+        name=name,
+        version=datasets.Version(VERSION),
+        description=f"{selection.task or 'All six sub-tasks'} of {', '.join(selection.subsets)}",
+        selection=selection,
+    )
+
+
+class SouVqa(datasets.GeneratorBasedBuilder):
+    """Prepares the rows of a finished build."""
+
+    VERSION = datasets.Version(VERSION)
+    BUILDER_CONFIG_CLASS = SouVqaConfig
+    BUILDER_CONFIGS = [_config(name, selection) for name, selection in CONFIGS.items()]  # noqa: RUF012
+    DEFAULT_WRITER_BATCH_SIZE = WRITER_BATCH_ROWS
+
+    def __init__(
+        self, config_name: str, *, result: SouBuild, pictures_folder: Path, cache_dir: Path
+    ) -> None:
+        self._result = result
+        self._pictures_folder = pictures_folder
+        super().__init__(
+            cache_dir=str(cache_dir),
+            dataset_name=NAME,
+            config_name=config_name,
+            hash=result.fingerprint,
+        )
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=(__doc__ or "").split("\n", 1)[0],
+            features=FEATURES,
+            citation=files("soubench.dataset_scripts.sou_vqa")
+            .joinpath("CITATION.bib")
+            .read_text(encoding="utf-8"),
+            license="other",
+        )
+
+    def _split_generators(
+        self, dl_manager: datasets.DownloadManager
+    ) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={})]
+
+    def _generate_examples(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for row in rows(self._result, self.config.selection, self._pictures_folder):
+            yield row["id"], row
+
+
+def configs_of(group: str) -> list[str]:
+    """Return the configs that are complete once ``group`` is built.
+
+    >>> configs_of("driving")[:3]
+    ['driving', 'driving-ce', 'driving-oc']
+
+    Raises:
+        BuildError: No such group.
+    """
+    if group not in GROUPS:
+        raise BuildError(
+            f"sou-vqa has no config {group!r} that can be built. Expected one of "
+            f"{', '.join(GROUPS)}; the sub-tasks of each ({group.split('-')[0]}-ce, ..) are "
+            "prepared with it."
+        )
+    within = set(GROUPS[group])
+    return [name for name, selection in CONFIGS.items() if within.issuperset(selection.subsets)]
+
+
+def needed_sources(group: str) -> dict[str, str]:
+    """Return source name -> subset name for everything that ``group`` is made of."""
+    configs_of(group)
+    return {SUBSETS[name].source: name for name in GROUPS[group]}
+
+
+def build_sou_vqa(
+    group: str,
+    roots: Mapping[str, Path],
+    options: BuildOptions,
+    *,
+    splits: Mapping[str, str] | None = None,
+    cache_dir: Path | None = None,
+) -> dict[str, Any]:
+    """Build one config and all that it implies, and put them into the datasets cache.
+
+    Args:
+        group: One of the seven configs without a sub-task.
+        roots: Source name -> its folder.
+        options: Seed, distractors, sizes, workers.
+        splits: Source name -> split, where it is not the source's evaluation split.
+        cache_dir: The datasets cache; by default that of ``datasets``.
+
+    Returns:
+        The report, see ``soubench.builders.sou.report.report``, with ``configs`` (names that can
+        be loaded) and ``report_file`` added.
+
+    Raises:
+        BuildError: A source is missing or unknown, or no picture can take part.
+        FormatError: A source is not what its reader expects.
+        PublishError: The cache cannot be written.
+    """
+    sources = needed_sources(group)
+    _check_sources(group, sources, roots, splits or {})
+    cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
+    folders = {
+        source: SourceFolder(roots[source], (splits or {}).get(source, SOURCES[source].test_split))
+        for source in sources
+    }
+    with staging(cache) as staged:
+        pictures = staged / "build" / "pictures"
+        result = build(
+            NAME,
+            VERSION,
+            [SUBSETS[name] for name in GROUPS[group]],
+            folders,
+            options,
+            pictures_folder=pictures,
+        )
+        data = report(result)
+        _keep_used(pictures, result)
+        staged_report = staged / "build" / "report.json"
+        staged_report.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+        (staged / "build" / "report.txt").write_text(report_text(data) + "\n", encoding="utf-8")
+        home = build_folder(cache, NAME, result.fingerprint)
+        configs = _with_rows(configs_of(group), result)
+        for config in tqdm(configs, desc="preparing configs", unit=" configs"):
+            _prepare(config, result, home / "pictures", staged / "cache")
+        publish(cache, staged, NAME, configs, VERSION, result.fingerprint)
+    return data | {"configs": configs, "report_file": str(home / "report.json")}
+
+
+def _check_sources(
+    group: str,
+    needed: Mapping[str, str],
+    roots: Mapping[str, Path],
+    splits: Mapping[str, str],
+) -> None:
+    missing = {source: subset for source, subset in needed.items() if source not in roots}
+    if missing:
+        flags = " ".join(f"--source {source}=DIR" for source in missing)
+        raise BuildError(
+            f"The config {group!r} needs the annotations of {', '.join(missing.values())}, "
+            f"which were not given. Add {flags}."
+        )
+    for flag, names in (("--source", roots), ("--split", splits)):
+        for name in names:
+            if name not in needed:
+                raise BuildError(
+                    f"{flag} {name}=..: the config {group!r} has no use for it. "
+                    f"Its sources are {', '.join(needed)}."
+                )
+
+
+def _with_rows(configs: Iterable[str], result: SouBuild) -> list[str]:
+    """Return the configs that have rows; an empty one would only hide that a source is missing."""
+    counts = {
+        (b.subset.name, task): len(q)
+        for b in result.subsets
+        for task, q in b.asked.questions.items()
+    }
+
+    def has_rows(selection: Selection) -> bool:
+        tasks: Sequence[Task] = tuple(Task) if selection.task is None else (selection.task,)
+        return any(counts.get((name, task)) for name in selection.subsets for task in tasks)
+
+    return [name for name in configs if has_rows(CONFIGS[name])]
+
+
+def _keep_used(pictures: Path, result: SouBuild) -> None:
+    """Remove the files of pictures that lost their place while the sample settled."""
+    used = {
+        (b.subset.name, name)
+        for b in result.subsets
+        for files_of in b.rendered.values()
+        for name in (files_of.plain, files_of.marked)
+    }
+    for path in pictures.glob("*/*"):
+        if (path.parent.name, path.name) not in used:
+            path.unlink()
+
+
+def _prepare(config: str, result: SouBuild, pictures_folder: Path, cache_dir: Path) -> None:
+    disabled = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        SouVqa(
+            config, result=result, pictures_folder=pictures_folder, cache_dir=cache_dir
+        ).download_and_prepare()
+    finally:
+        if not disabled:
+            datasets.enable_progress_bars()

@@ -1,0 +1,51 @@
+"""What ``soubench demo`` does: the whole way from labels to a scored table, without a download."""
+
+from pathlib import Path
+
+import datasets
+import evaluate
+
+from soubench.builders.demo_scenes import write_demo_sources
+from soubench.builders.publishing.metric_cache import install_metrics
+from soubench.builders.sou.build import BuildOptions
+from soubench.builders.sou.report import report_text
+from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
+from soubench.inference.baselines import BASELINES
+from soubench.inference.sou_table import score_replies, table_text
+
+
+def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
+    """Draw scenes, write them as the five sources do, build, load, answer, score, print.
+
+    Args:
+        out: Folder for sources and caches.
+        pictures: Pictures per source.
+        workers: Processes for the pictures.
+    """
+    datasets.utils.logging.set_verbosity_error()
+    evaluate.utils.logging.set_verbosity_error()
+    print(f"Drawing {pictures} scenes for each of five sources, in their own formats ..")
+    roots = write_demo_sources(out / "sources", pictures=pictures)
+    report = build_sou_vqa("all", roots, BuildOptions(pictures="all", workers=workers))
+    print(report_text(report))
+    install_metrics()
+
+    rows = datasets.load_dataset("sou-vqa", "all", split="test")
+    example = rows[0]
+    print(f'\nload_dataset("sou-vqa", "all"): {len(rows)} rows, such as {example["id"]}:')
+    print(f"  {example['question']}")
+    for letter, option in zip("ABCD", example["options"], strict=True):
+        print(f"  {letter}: {option}")
+    # Scoring needs no picture, and decoding every one of them would be most of the time.
+    columns = rows.select_columns(["id", "subset", "task", "options", "answer"]).to_list()
+    results = {
+        name: score_replies(columns, [reply(row) for row in columns])
+        for name, reply in BASELINES.items()
+    }
+    print('\nAccuracy in %, scored with evaluate.load("option_match"):\n')
+    print(table_text(results))
+    print(
+        "\nLook at it yourself:\n"
+        f"  HF_HUB_OFFLINE=1 HF_DATASETS_CACHE={out / 'datasets'} python -c "
+        "\"from datasets import load_dataset; print(load_dataset('sou-vqa', 'aerial-ol'))\""
+    )
