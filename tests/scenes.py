@@ -55,5 +55,7 @@ def random_scene(
         else:
             made.append(make_object(rng.choice(kinds), x, y, w, h))
     for _ in range(rng.randint(0, 2)):
-        made.append(make_object(rng.choice(kinds), rng.uniform(0, 800), rng.uniform(0, 400), 60, 50))
+        made.append(
+            make_object(rng.choice(kinds), rng.uniform(0, 800), rng.uniform(0, 400), 60, 50)
+        )
     return make_scene(made, image_id=f"{i:07d}")

@@ -1,0 +1,12 @@
+"""Every test process gets Hugging Face caches of its own, before the libraries are imported."""
+
+import os
+import tempfile
+
+_home = tempfile.mkdtemp(prefix="soubench-tests-")
+os.environ["HF_HOME"] = _home
+for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE", "HF_HUB_CACHE"):
+    os.environ.pop(name, None)
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
