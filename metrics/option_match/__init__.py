@@ -1,1 +1,1 @@
-"""TBD."""
+"""Multiple-choice accuracy from whole replies; see README.md."""

@@ -1,0 +1,185 @@
+"""Find the option letters that a cleaned reply names, and nothing that only looks like one.
+
+A leaf module (see ``reply.py``).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+_ORDINALS = {
+    "first": 0, "1st": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3,
+    "fifth": 4, "5th": 4, "sixth": 5, "6th": 5, "seventh": 6, "7th": 6, "eighth": 7, "8th": 7,
+    "last": -1, "final": -1,
+    "第一": 0, "第二": 1, "第三": 2, "第四": 3, "第五": 4, "第1": 0, "第2": 1, "第3": 2, "第4": 3,
+    "第5": 4, "最后一": -1, "最後一": -1,
+}  # fmt: skip
+_ORDINAL_WORD = r"first|second|third|fourth|fifth|sixth|seventh|eighth|last|[1-8](?:st|nd|rd|th)"
+_ORDINAL = re.compile(
+    rf"\b(?:the\s)?({_ORDINAL_WORD}|final)\s(?:answer\s)?(?:option|choice|alternative"
+    r"|candidate)\b(?!s)"
+    rf"|\b(?:the\s)({_ORDINAL_WORD})\s(?:one|answer|item|entry)(?=\s?(?:[.!,;\n]|$|is\s(?:correct"
+    r"|right|the)))"
+    rf"|^\W{{0,4}}(?:(?:it's|it\sis|i\schoose|i\spick)\s)?(?:the\s)?({_ORDINAL_WORD})\W{{0,4}}$"
+    rf"|\b(?:choose|pick|select|say|go\swith|is)\s(?:the\s)?({_ORDINAL_WORD})(?=\s?(?:[.!\n]|$))"
+    r"|(第[一二三四五1-5]|最[后後]一)\s?[个個]?(?:选项|選項|项|項|の選択肢|個|个)?(?:选项|選項)?",
+    re.IGNORECASE,
+)
+_ORDINAL_HINT = re.compile(
+    r"first|second|third|th\b|last|final|\d(?:st|nd|rd)|[第最]", re.IGNORECASE
+)
+_NUMBERED_OPTION = re.compile(
+    r"\b(?:option|choice|alternative)\s(?:number\s|no\.?\s|#\s?)?"
+    r"([1-9]|one|two|three|four|five|six)\b(?![.,]\d)",
+    re.IGNORECASE,
+)
+_CARDINALS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+
+# A lower-case letter is an option only where nothing else can be meant (R8).
+_LOWER = re.compile(
+    r"^[\s\"'(\[]{0,4}([a-z])[\s\"'\]]{0,3}(?:[.):](?![\w.])|$)"
+    r"|(?<!\w)\(([a-z])\)"
+    r"|\b(?:option|choice|letter|alternative|buchstabe|opción|opção"
+    r"|opzione)\s?[\"'(:]{0,2}\s?([a-z])(?![\w'])"
+    r"|\b(?:answer|ans|choice|option|antwort|respuesta|réponse|resposta|risposta)\b(?:\s(?:is"
+    r"|would\sbe|ist|est|es|é|è)|\s?[:=]){1,2}\s?[\"'(\[]{0,2}"
+    r"([a-z])(?=[\"')\]]{0,2}\s?(?:[.,;:!)\n]|$))(?!\.\w)"
+    r"|\b(?:choose|select|pick|go\swith|go\sfor|say|guess"
+    r"|is)\s[\"'(]{0,2}([b-hj-z])(?=[\"')]{0,2}\s?(?:[.,;!\n]|$))(?!\.\w)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SPAN_OF_LETTERS = re.compile(r"(?<![\w'])([A-Z])\s?[-&/+~]\s?(?=[A-Z](?![\w']))")
+
+_LETTER = re.compile(
+    r"(?<![A-Za-z0-9_°À-ɏ])(?<![A-Za-z0-9]-)(?<![A-Za-z]')(?<![A-Z]\.)(?<![A-Za-z]&)"
+    r"([A-Z])"
+    r"(?![A-Za-z0-9_+#°À-ɏ]|'[A-Za-z]|-[A-Za-z0-9]|\.[A-Za-z]\.)"
+)
+# "A" and "I" are words: before another word they are letters only if that word says so (R20).
+_WORD_AFTER = re.compile(r"[ \t]{1,3}(?:[A-Za-z0-9]|['\"]?[a-z])")
+_VERB_AFTER = re.compile(
+    r"[ \t]{1,3}(?:is|was|are|were|isn't|seems|appears|looks|because|since|as|and|or|nor|but|not"
+    r"|for|due|given"
+    r"|fits|matches|would|should|could|can|cannot|can't|will|has|does|doesn't|do|undercounts"
+    r"|overcounts|misses"
+    r"|over|rather|instead|than|to|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
+    r"|ou|et|ist"
+    r"|est|es|true|false|correct|incorrect|wrong|right)\b",
+    re.IGNORECASE,
+)
+_NOUN_BEFORE = re.compile(r"\b(?:options?|choices?|letters?|alternatives?)\s?[\"'(:]{0,3}\s?$")
+_NAME_BEFORE = re.compile(
+    r"\b(?:dock|terminal|runway|gate|pier|berth|hangar|building|zone|area|block|sector|section"
+    r"|lane|row|column"
+    r"|line|type|class|plan|vitamin|figure|fig\.|image|panel|step|point|region|site|base|camp"
+    r"|grade|group|team"
+    r"|level|phase|part|unit|room|road|route|highway|exit|platform|track|tower|series|size"
+    r"|appendix|table"
+    r"|wing|station|field|apron|taxiway|parking|lot|wharf|quay|harbou?r|district|cluster|category"
+    r"|object"
+    r"|marker|camera|hall|bay|pad|stand|corner|side|version|model|degrees?|band|channel|mr\.?"
+    r"|mrs\.?|dr\.?)"
+    r"\s(?:\d{1,3}\s)?$",
+)
+_STRONG_AFTER = re.compile(r"[\"'\]]{0,2}\s?(?:[.):]|$|\n)")
+
+
+class LetterMention(NamedTuple):
+    """One place where a letter stands for an option.
+
+    Attributes:
+        start: First character.
+        end: One past the last character, the option's own text included where it follows.
+        letter: The letter, which may lie outside the row's options.
+        is_listed: Whether it is written as in a list of options, ``B.``, ``(B)``, ``B:``.
+    """
+
+    start: int
+    end: int
+    letter: str
+    is_listed: bool
+
+
+def _ordinal_letter(found: re.Match[str], n_options: int) -> str:
+    word = next(group for group in found.groups() if group)
+    index = _ORDINALS[word.lower()]
+    index = n_options - 1 if index < 0 else index
+    verb = re.match(r"(?:choose|pick|select|say|go\swith|is)\s", found.group(), re.IGNORECASE)
+    return f"{verb.group() if verb else ''}option {ALPHABET[index]}"
+
+
+def promote(text: str, n_options: int, *, are_numbers: bool) -> str:
+    """Rewrite ordinals, lower-case options and joined letters as plain capitals (R8, R12, R15).
+
+    Args:
+        text: The cleaned reply.
+        n_options: How many options the row has.
+        are_numbers: Whether the option texts are numbers; then "option 2" may mean the text.
+    """
+    if _ORDINAL_HINT.search(text):
+        text = _ORDINAL.sub(lambda found: _ordinal_letter(found, n_options), text)
+    if not are_numbers:
+        text = _NUMBERED_OPTION.sub(
+            lambda found: (
+                "option "
+                + ALPHABET[int(_CARDINALS.get(found.group(1).lower(), 0) or found.group(1)) - 1]
+            ),
+            text,
+        )
+    text = _LOWER.sub(lambda found: _capitalized(found), text)
+    return _SPAN_OF_LETTERS.sub(r"\1, ", text)
+
+
+def _capitalized(found: re.Match[str]) -> str:
+    position = found.start(found.lastindex or 0) - found.start()
+    whole = found.group()
+    return whole[:position] + whole[position].upper() + whole[position + 1 :]
+
+
+def find_letters(text: str, folded_options: Sequence[str]) -> list[LetterMention]:
+    """Return every letter of the text that names an option, in order (R11, R20).
+
+    Args:
+        text: The promoted reply.
+        folded_options: The option texts in lower case, to take "B (rider)" as one mention.
+    """
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        lowered = text
+    mentions: list[LetterMention] = []
+    for found in _LETTER.finditer(text):
+        start, end = found.span()
+        letter = found.group()
+        index = ord(letter) - ord("A")
+        before = lowered[max(0, start - 24) : start]
+        after = end
+        while after < len(text) and after < end + 6 and text[after] in " \t:.)(\"'],-=":
+            after += 1
+        own_text = folded_options[index] if index < len(folded_options) else ""
+        has_own_text = (
+            bool(own_text)
+            and lowered.startswith(own_text, after)
+            and not (text[after + len(own_text) : after + len(own_text) + 1].isalnum())
+        )
+        has_noun = bool(before) and _NOUN_BEFORE.search(before) is not None
+        if not has_noun:
+            if before[-1:] == " " and _NAME_BEFORE.search(before):
+                continue
+            if (
+                letter in "AI"
+                and not has_own_text
+                and _WORD_AFTER.match(text, end)
+                and (letter == "I" or not _VERB_AFTER.match(text, end))
+            ):
+                continue
+        is_listed = text[end : end + 1] in (".", ")", ":") or before.endswith("(")
+        if index >= len(folded_options) and not (has_noun or _STRONG_AFTER.match(text, end)):
+            continue
+        if has_own_text:
+            end = after + len(own_text)
+            if text[end : end + 1] == ")":
+                end += 1
+        mentions.append(LetterMention(start, end, letter, is_listed))
+    return mentions

@@ -1,0 +1,609 @@
+"""Find option texts in a cleaned reply: numbers, boxes and names, whole tokens only.
+
+A leaf module (see ``reply.py``).
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MIN_BOX_NUMBERS = 4
+
+
+class TextMention(NamedTuple):
+    """One place where a reply states an option's text.
+
+    Attributes:
+        start: First character.
+        end: One past the last character.
+        letter: The option's letter.
+    """
+
+    start: int
+    end: int
+    letter: str
+
+
+class Quantity(NamedTuple):
+    """A number with its unit, comparable across spellings.
+
+    Attributes:
+        value: In the base unit of its dimension, rounded to nine digits.
+        raw: As written, before the unit was applied.
+        dimension: "" for a bare number, else "length", "area", "percent", "angle" or "pixel".
+        start: First character.
+        end: One past the last character.
+    """
+
+    value: float
+    raw: float
+    dimension: str
+    start: int
+    end: int
+
+
+class OptionTable(NamedTuple):
+    """The options of one row, ready to be looked for.
+
+    Attributes:
+        folded: Option texts as compared, lower case.
+        quantities: One per option if all options are numbers, else empty.
+        boxes: One tuple of integers per option if all options are boxes, else empty.
+        names: Spellings of each option by first token: (tokens, index), longest first.
+        polar: Letter of "yes" and letter of "no" if the options are yes and no, else empty.
+        none_letter: Letter of the option "none of the above", "" if there is none.
+        unspaced: Options in a script without spaces, as (text, index), longest first.
+    """
+
+    folded: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+    boxes: tuple[tuple[int, ...], ...]
+    names: dict[str, list[tuple[tuple[str, ...], int]]]
+    polar: dict[str, str]
+    none_letter: str
+    unspaced: list[tuple[str, int]]
+
+
+_UNITS: dict[str, tuple[str, float]] = {}
+for _dimension, _factor, _spellings in (
+    ("length", 1.0, "m meter meters metre metres 米"),
+    ("length", 1000.0, "km kilometer kilometers kilometre kilometres 公里 千米"),
+    ("length", 0.01, "cm centimeter centimeters centimetre centimetres 厘米"),
+    ("length", 0.001, "mm millimeter millimeters millimetre millimetres"),
+    ("length", 0.3048, "ft foot feet"),
+    ("length", 1609.344, "mi mile miles"),
+    ("length", 0.9144, "yd yard yards"),
+    ("area", 1.0, "m2 sqm m^2 squaremeters squaremetres squaremeter squaremetre sqmeters 平方米"),
+    ("area", 1e6, "km2 km^2 sqkm squarekilometers squarekilometres 平方公里"),
+    ("area", 1e4, "ha hectare hectares 公顷"),
+    ("percent", 1.0, "% percent percentage pct"),
+    ("angle", 1.0, "° deg degree degrees 度"),
+    ("pixel", 1.0, "px pixel pixels 像素"),
+):
+    for _spelling in _spellings.split():
+        _UNITS[_spelling] = (_dimension, _factor)
+_UNIT = (
+    r"(?:square\s(?:kilo)?met(?:er|re)s?|sq\.?\s?k?m(?:eters)?\b|(?:kilo|centi|milli)?met(?:er"
+    r"|re)s?\b"
+    r"|k?m(?:\^?2)(?!\d)|[kcm]?m\b|feet\b|foot\b|ft\b|miles?\b|mi\b|yards?\b|yd\b|hectares?\b"
+    r"|ha\b|percent(?:age)?\b|pct\b|%"
+    r"|°|deg(?:rees?)?\b|px\b|pixels?\b|平方公里|平方米|公里|千米|厘米|米|公顷|度|像素)"
+)
+_UNIT_AFTER = re.compile(rf"\s(?P<unit>{_UNIT})")
+_NUMBER = re.compile(
+    r"(?<![\w.])(?<!\d,)(?<![A-Za-z_]-)(?<!\$)(?P<number>[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)"
+    r"|[-−]?\d{1,15}(?:\.\d{1,9})?)"
+    rf"(?:[\s-]{{0,2}}(?P<unit>{_UNIT})|(?![A-Za-z0-9_]|,\d{{3}}(?!\d)|\.\d|\s?[x×]\s?\d"
+    r"|-[A-Za-z]))",
+)
+_CJK_BEFORE_NUMBER = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?=\d)")
+_CJK_AFTER_NUMBER = re.compile(r"(?<=\d)(?=[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])")
+
+_ONES = {
+    word: value
+    for value, words in enumerate(
+        (
+            "zero", "one eins", "two zwei dos deux", "three drei tres trois",
+            "four vier cuatro quatre",
+            "five fünf cinco cinq", "six sechs seis", "seven sieben siete sept",
+            "eight acht ocho huit",
+            "nine neun nueve neuf", "ten zehn diez", "eleven elf", "twelve zwölf", "thirteen",
+            "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+        )
+    )
+    for word in words.split()
+}  # fmt: skip
+_TENS = dict(
+    zip(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
+        range(20, 100, 10),
+        strict=True,
+    )
+)
+_SMALL = "|".join(sorted(_ONES, key=len, reverse=True))
+_TEN = "|".join(_TENS)
+_BELOW_HUNDRED = (
+    rf"(?:(?:{_TEN})(?:[\s-](?:one|two|three|four|five|six|seven|eight|nine))?|{_SMALL})"
+)
+_NUMBER_WORD = re.compile(
+    rf"(?<![\w-])(?:(?P<dozen>(?:a|one|two|three|four|five|half\sa)\sdozen)\b(?!s)"
+    r"|(?P<hundreds>(?:a|one|two|three|four|five|six|seven|eight|nine)\s(?:hundred"
+    rf"|thousand)(?:\s(?:and\s)?{_BELOW_HUNDRED})?)\b"
+    rf"|(?P<small>{_BELOW_HUNDRED}))(?![\w])(?!-[A-Za-z])",
+)
+_NOT_A_COUNT = re.compile(
+    r"\b(?:the|this|that|which|no|any|each|every|some|another|only the|other|last|next|first|is"
+    r"|was|correct|right)\s$"
+)
+_NOT_A_COUNT_AFTER = re.compile(r"\s(?:of|is|can|could|that|which|would|must|might|or)\b")
+_CJK_NUMERAL = re.compile(
+    r"(?<!第)([一二两三四五六七八九十]{1,3})(?=[个個辆輛艘架只隻种種类類台座条條名位匹つ種])"
+)
+_CJK_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2}
+_NONE_PRESENT = re.compile(r"\b(?:there (?:are|is)|i (?:can )?see|i count) no\b|\b(?:zero|none)\b")
+
+_NAME_BEFORE = re.compile(
+    r"\b(?:dock|terminal|runway|gate|pier|berth|hangar|building|zone|block|sector|section|lane"
+    r"|rows?|columns?"
+    r"|line|figure|fig\.|image|panel|steps?|site|base|phase|part|room|road|route|highway|exit"
+    r"|platform|track"
+    r"|tower|appendix|table|stage|point|option|choice|question|level|error|code|version|page|no\."
+    r"|model)\s?[#:]?\s?$",
+)
+_NOT_EXACTLY_BEFORE = re.compile(
+    r"\b(?:more|fewer|less|greater|over|under|other|larger|smaller|higher|lower) than\s"
+    r"|\bnot\s(?:\w+\s)?$|\bover\s$|\bup to\s$|n't\s(?:\w+\s)?$"
+)
+_BRACKETED = re.compile(r"[\[(]\s?-?\d+(?:\.\d+)?(?:\s?,\s?-?\d+(?:\.\d+)?)+\s?[\])]")
+_ENUMERATION = re.compile(r"^[ \t]{0,4}(\d{1,2})[.)](?=[ \t]+\S)", re.MULTILINE)
+_APPROX = (
+    r"(?:\s|\b(?:of|is|are|was|to|about|approximately|around|roughly|exactly|be|just|nearly"
+    r"|almost|only|a|an|the|at|option|most|likely|probably|comes?|out|up)\b|[~≈:=\"'(-])*$"
+)
+_FINAL_BEFORE = re.compile(
+    r"(?:\b(?:answer|ans|final|result|conclusion|antwort|respuesta|réponse|resposta|risposta)\b"
+    rf"|答案|正解|答え|정답)[^.;\n\d]{{0,25}}?{_APPROX}"
+)
+_TOTAL_BEFORE = re.compile(
+    r"(?:\b(?:totals?|totall?ing|altogether|overall|in all|sum|equals|makes|making|gives|giving"
+    r"|yields|so|therefore|thus|hence"
+    rf"|adds? up to|combined|insgesamt|en total|au total)\b[^.;\n\d]{{0,30}}?|=|->|≈|共有?|总共"
+    rf"|總共|合計|一共|총)\s?{_APPROX}",
+)
+_TOTAL_AFTER = re.compile(
+    r"\s?(?:[\w-]{1,20}\s){0,5}?(?:in total|total\b|altogether|in all\b|overall|combined"
+    r"|insgesamt|en total|au total)"
+)
+_STATED_BEFORE = re.compile(
+    r"\b(?:there (?:are|is|'s)|there's|i (?:can )?(?:see|count|counted|estimate)|count(?: is"
+    rf"| of)?|number (?:of [\w\s-]{{1,60}}? )?(?:is|:)|contains?|shows?|approximately|about"
+    r"|around|roughly|estimate(?:d at| is)?|length (?:is|of)|distance (?:is|of)"
+    rf"|measures?)\s{_APPROX}",
+)
+_STATED_AFTER = re.compile(
+    r"\s(?:[\w-]{1,20}\s){0,3}?(?:objects?|targets?|categories|instances|items)\b"
+)
+_UNSURE_BETWEEN = re.compile(
+    r"\s?(?:[a-z]{1,14}\s)?(?:or|to|bis|oder|或|-|~|/)\s?(?:maybe\s|even\s|perhaps\s)?"
+)
+_LISTED_BETWEEN = re.compile(
+    r"\s?(?:[\w-]{1,20}\s?){0,3}(?:,|\band\b|\bplus\b|\+|&|;)[\s,]{0,3}(?:and\s|another\s|plus\s"
+    r"|then\s)?"
+)
+_BETWEEN_BEFORE = re.compile(r"\b(?:between|from)\s(?:about\s)?$")
+
+_TOKEN = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_INTEGER = re.compile(r"(?<![A-Za-z0-9_.])-?\d{1,9}(?:\.\d{1,6})?(?![A-Za-z0-9_])")
+_RUN_GAP = re.compile(r"[\s,;:()\[\]{}<>|\"'-]*")
+_NONE_OF = re.compile(
+    r"\bnone\s(?:of|are|is|fits?|matche?s?|apply|applies)\b|^\W*(?:none|neither)\W*$"
+    r"|\bno(?:ne)?\s(?:correct|right|suitable)\s(?:option|answer|choice)\b|\b(?:answer|option"
+    r"|choice)\s(?:is\s)?none\b|以上都不|都不是",
+    re.IGNORECASE,
+)
+_NONE_OPTION = re.compile(
+    r"^\W*(?:none|neither|no correct (?:option|answer)|以上都不|都不是)", re.IGNORECASE
+)
+_POLAR = {
+    "yes": "yes",
+    "no": "no",
+    "是": "yes",
+    "否": "no",
+    "ja": "yes",
+    "nein": "no",
+    "sí": "yes",
+    "oui": "yes",
+    "non": "no",
+}
+_LEADING_POLAR = re.compile(
+    r"^[\W_]*(?:answer\s?[:=]\s?)?(yes|yeah|yep|yup|no|nope|nah|是的?|否|不是|ja|nein|oui|non"
+    r"|sí)(?![\w-])(?!\s(?:idea|clue|answer|comment|information|image|picture|option|way|one\b"
+    r"|doubt|problem|red\b|text))",
+    re.IGNORECASE,
+)
+_CLOSING_POLAR = re.compile(
+    r"(?:\b(?:answer|say|so|therefore|thus|hence|conclude|conclusion)\b[^.;\n]{0,25}?"
+    r"|答案)[\s:,是\"'(]{0,3}(?<![A-Za-z])(yes|no)(?![\w-])(?=[\"')]?\s?(?:[.,;!\n]|$))",
+    re.IGNORECASE,
+)
+_POLAR_WORD = re.compile(
+    r"(?<![\w-])(yes|no)(?![\w-])(?!\s(?:longer|doubt|idea|way|matter|need|clue))", re.IGNORECASE
+)
+
+
+def fold_option(text: str) -> str:
+    """Fold an option text the way replies are folded."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def _lower(text: str) -> str:
+    """Lower the text without moving a character; lower-case patterns are twice as fast."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text
+
+
+def _word_value(found: re.Match[str]) -> int:
+    words = re.split(r"[\s-]+", found.group().lower())
+    if found["dozen"]:
+        return 6 if words[0] == "half" else 12 * (1 if words[0] == "a" else _ONES[words[0]])
+    total = 0
+    for word in words:
+        if word in ("hundred", "thousand"):
+            total = max(total, 1) * (100 if word == "hundred" else 1000)
+        elif word in _TENS:
+            total += _TENS[word]
+        elif word in _ONES:
+            total += _ONES[word]
+    return total
+
+
+def _cjk_value(numeral: str) -> int:
+    if "十" not in numeral:
+        return int("".join(str(_CJK_DIGITS[digit]) for digit in numeral))
+    tens, _, ones = numeral.partition("十")
+    return 10 * _CJK_DIGITS.get(tens, 1) + _CJK_DIGITS.get(ones, 0)
+
+
+def find_quantities(text: str) -> list[Quantity]:
+    """Return the numbers of a text that can be an amount, digits and words alike (R5, R16, R20)."""
+    text = _lower(text)
+    if not text.isascii():
+        text = _CJK_AFTER_NUMBER.sub("\u2009", _CJK_BEFORE_NUMBER.sub("\u2009", text))
+    quantities: list[Quantity] = []
+    for found in _NUMBER.finditer(text):
+        number = found["number"].replace(",", "").replace("−", "-")
+        start, end = found.span()
+        if number[0] == "-" and start and text[start - 1] not in " \t\n([:=":
+            number = number[1:]
+        raw = float(number)
+        unit = re.sub(r"[\s.]", "", (found["unit"] or "").lower())
+        dimension, factor = _UNITS.get(unit, ("", 1.0))
+        quantities.append(Quantity(round(raw * factor, 9), raw, dimension, start, end))
+    for found in _NUMBER_WORD.finditer(text):
+        if found.group() == "one" and (
+            _NOT_A_COUNT.search(text[max(0, found.start() - 12) : found.start()])
+            or _NOT_A_COUNT_AFTER.match(text, found.end())
+        ):
+            continue
+        raw = float(_word_value(found))
+        unit_found = _UNIT_AFTER.match(text, found.end())
+        unit = re.sub(r"[\s.]", "", unit_found["unit"].lower()) if unit_found else ""
+        dimension, factor = _UNITS.get(unit, ("", 1.0))
+        quantities.append(
+            Quantity(round(raw * factor, 9), raw, dimension, found.start(), found.end())
+        )
+    for found in _CJK_NUMERAL.finditer(text):
+        value = float(_cjk_value(found.group(1)))
+        quantities.append(Quantity(value, value, "", found.start(), found.end()))
+    quantities.sort(key=lambda quantity: quantity.start)
+    return quantities
+
+
+def _option_quantity(text: str) -> Quantity | None:
+    quantities = find_quantities(text)
+    if len(quantities) != 1:
+        return None
+    quantity = quantities[0]
+    around = (text[: quantity.start] + text[quantity.end :]).strip(" \t.~≈")
+    return (
+        quantity if around.lower() in ("", "about", "approximately", "around", "个", "個") else None
+    )
+
+
+def _plural_forms(tokens: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """Return the plural and singular spellings of a name; person and people stay apart (R5)."""
+    last = tokens[-1]
+    forms = {last}
+    if last.isascii() and last.isalpha() and len(last) > 2:
+        forms |= {last + "s", last + "es"}
+        if last.endswith("y"):
+            forms.add(last[:-1] + "ies")
+        if last.endswith("s") and not last.endswith(("ss", "us", "is")):
+            forms.add(last[:-1])
+    spelled = {(*tokens[:-1], form) for form in forms}
+    if len(tokens) > 1:
+        spelled |= {("".join(form),) for form in spelled}
+    return spelled
+
+
+@lru_cache(maxsize=4096)
+def option_table(options: tuple[str, ...]) -> OptionTable:
+    """Prepare the options of one row."""
+    folded = tuple(fold_option(option).strip() for option in options)
+    found = [_option_quantity(option) for option in folded]
+    quantities = tuple(quantity for quantity in found if quantity is not None)
+    boxes = tuple(
+        tuple(int(float(number)) for number in _INTEGER.findall(option)) for option in folded
+    )
+    are_boxes = all(
+        len(box) >= MIN_BOX_NUMBERS and not re.search(r"[A-Za-z]{4}", option)
+        for box, option in zip(boxes, folded, strict=True)
+    )
+    lowered = tuple(option.lower() for option in folded)
+    token_lists = [tuple(_TOKEN.findall(option)) for option in lowered]
+    exact = {tokens for tokens in token_lists if tokens}
+    names: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+    for index, tokens in enumerate(token_lists):
+        if not tokens:
+            continue
+        for spelled in sorted(_plural_forms(tokens)):
+            if spelled == tokens or spelled not in exact:
+                names.setdefault(spelled[0], []).append((spelled, index))
+    for candidates in names.values():
+        candidates.sort(key=lambda candidate: -len(candidate[0]))
+    polar_words = [_POLAR.get(option.strip(" .!")) for option in lowered]
+    polar = {word: ALPHABET[index] for index, word in enumerate(polar_words) if word is not None}
+    none_letters = [
+        ALPHABET[index] for index, option in enumerate(folded) if _NONE_OPTION.match(option)
+    ]
+    unspaced = [
+        (option, index)
+        for index, option in enumerate(lowered)
+        if len(option) > 1 and _CJK.search(option)
+    ]
+    unspaced.sort(key=lambda entry: -len(entry[0]))
+    return OptionTable(
+        folded=lowered,
+        quantities=quantities if len(quantities) == len(options) else (),
+        boxes=boxes if are_boxes else (),
+        names=names,
+        polar=polar if set(polar) == {"yes", "no"} else {},
+        none_letter=none_letters[0] if len(none_letters) == 1 else "",
+        unspaced=unspaced,
+    )
+
+
+def match_none_of(text: str, table: OptionTable) -> str:
+    """Return the letter of "none of the above" if the reply says so and it is offered (R10)."""
+    return table.none_letter if table.none_letter and _NONE_OF.search(text) else ""
+
+
+def match_polar(text: str, table: OptionTable) -> str:
+    """Return the letter of a yes or a no: leading, concluding, or the only one (R1, R9)."""
+    leading = _LEADING_POLAR.match(text)
+    concluding = _CLOSING_POLAR.findall(text)
+    if concluding:
+        return table.polar[concluding[-1].lower()]
+    if leading is not None:
+        word = leading.group(1).lower()
+        is_no = word.startswith("n") or word in ("否", "不是")
+        rest = text[leading.end() :]
+        if re.match(r"\W{0,3}(?:or|and|/)\W{0,3}(?:yes|no)\b", rest, re.IGNORECASE):
+            return ""
+        return table.polar["no" if is_no else "yes"]
+    words = {found.group(1).lower() for found in _POLAR_WORD.finditer(text)}
+    if words == {"yes"}:
+        return table.polar["yes"]
+    if words == {"no"} and re.search(r"\bthere (?:is|are) no\b|\bno\W*$", text, re.IGNORECASE):
+        return table.polar["no"]
+    return ""
+
+
+def match_quantity(text: str, table: OptionTable) -> str:
+    """Return the letter of the amount a reply states; a total beats its parts (R5, R16).
+
+    Every number is ranked: final answer, total, stated count, plain number. The best rank must name
+    one amount, and that amount must be an option: a number beside the options is never replaced by
+    the nearest one, nor by a part of the sum.
+    """
+    text = _lower(text)
+    clean = (
+        text
+        if text.isascii()
+        else _CJK_AFTER_NUMBER.sub("\u2009", _CJK_BEFORE_NUMBER.sub("\u2009", text))
+    )
+    quantities = _amounts(clean, table)
+    if not quantities:
+        is_zero = [option for option in table.quantities if option.value == 0]
+        return _letter_of_quantity(0.0, table) if is_zero and _NONE_PRESENT.search(text) else ""
+    unsure: set[int] = set()
+    listed: set[int] = set()
+    for index, (left, right) in enumerate(pairwise(quantities)):
+        gap = clean[left.end : right.start]
+        if len(gap) > 60:
+            continue
+        if _UNSURE_BETWEEN.fullmatch(gap) or _BETWEEN_BEFORE.search(
+            clean[max(0, left.start - 14) : left.start]
+        ):
+            unsure |= {index, index + 1}
+        elif _LISTED_BETWEEN.fullmatch(gap):
+            listed |= {index, index + 1}
+    ranks = [
+        _rank(clean, quantity, is_listed=index in listed)
+        for index, quantity in enumerate(quantities)
+    ]
+    best = max(ranks)
+    chosen = [index for index, rank in enumerate(ranks) if rank == best]
+    if any(index in unsure for index in chosen):
+        return ""
+    values = {_comparable(quantities[index], table) for index in chosen}
+    if len(values) == 1 or best >= 2:
+        if best == 0 and chosen[0] in listed:
+            return ""
+        return _letter_of_quantity(_comparable(quantities[chosen[-1]], table), table)
+    letters = {letter for value in values if (letter := _letter_of_quantity(value, table))}
+    if best == 0 and len(letters) == 1 and not listed:
+        return letters.pop()
+    return ""
+
+
+def _amounts(text: str, table: OptionTable) -> list[Quantity]:
+    dimension = table.quantities[0].dimension
+    brackets = [found.span() for found in _BRACKETED.finditer(text)]
+    enumerated = [found.span(1) for found in _ENUMERATION.finditer(text)]
+    skipped = {start for start, _ in enumerated} if len(enumerated) > 1 else set()
+    amounts = []
+    cursor = 0
+    for quantity in find_quantities(text):
+        while cursor < len(brackets) and brackets[cursor][1] <= quantity.start:
+            cursor += 1
+        if cursor < len(brackets) and brackets[cursor][0] <= quantity.start:
+            continue
+        before = text[max(0, quantity.start - 30) : quantity.start]
+        if (
+            quantity.start in skipped
+            or _NAME_BEFORE.search(before)
+            or _NOT_EXACTLY_BEFORE.search(before)
+        ):
+            continue
+        if quantity.dimension not in ("", dimension):
+            continue
+        amounts.append(quantity)
+    return amounts[:200] + amounts[200:][-200:]
+
+
+def _rank(text: str, quantity: Quantity, *, is_listed: bool) -> int:
+    before = text[max(0, quantity.start - 80) : quantity.start]
+    before = re.split(r"[.;!?]\s|\n\s*\n", before)[-1]
+    if _FINAL_BEFORE.search(before):
+        return 3
+    if _TOTAL_AFTER.match(text, quantity.end) or _TOTAL_BEFORE.search(before):
+        return 2
+    if is_listed:
+        return 0
+    line = text[text.rfind("\n", 0, quantity.start) + 1 : quantity.end + 1]
+    if line.strip(" .\t\n") == text[quantity.start : quantity.end] and line[-1:] in (
+        "\n",
+        ".",
+        line[-1:] if quantity.end >= len(text) else "\n",
+    ):
+        return 1
+    if _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, quantity.end):
+        return 1
+    return 0
+
+
+def _comparable(quantity: Quantity, table: OptionTable) -> float:
+    """Return the value to compare: the raw one where the reply or the options lack a unit."""
+    if quantity.dimension == "" and table.quantities[0].dimension:
+        raws = [option for option in table.quantities if option.raw == quantity.raw]
+        return raws[0].value if len(raws) == 1 else -1.0
+    return quantity.value
+
+
+def _letter_of_quantity(value: float, table: OptionTable) -> str:
+    indices = [index for index, option in enumerate(table.quantities) if option.value == value]
+    return ALPHABET[indices[0]] if len(indices) == 1 else ""
+
+
+def find_boxes(text: str, table: OptionTable) -> list[TextMention]:
+    """Return each option box that the reply writes out, whatever the brackets (R6).
+
+    Numbers that only punctuation separates form one run, which must equal the option's numbers as a
+    whole; short runs ("x1=4, y1=5 ...", "(4,5) to (6,7)") are read on end to end.
+    """
+    numbers = [
+        (int(float(found.group())), found.start(), found.end()) for found in _INTEGER.finditer(text)
+    ]
+    runs: list[list[tuple[int, int, int]]] = []
+    for number in numbers:
+        if runs and _RUN_GAP.fullmatch(text, runs[-1][-1][2], number[1]):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    merged: list[list[tuple[int, int, int]]] = []
+    for run in runs:
+        is_short = len(run) <= 2
+        if (
+            merged
+            and is_short
+            and merged[-1][-1][2] + 40 > run[0][1]
+            and len(merged[-1]) < 16
+            and (len(merged[-1]) < MIN_BOX_NUMBERS or len(merged[-1]) % 2 == 0)
+            and len(merged[-1]) + len(run) <= len(table.boxes[0])
+        ):
+            merged[-1] = merged[-1] + run
+        else:
+            merged.append(run)
+    mentions = []
+    for run in runs + [run for run in merged if run not in runs]:
+        indices = [
+            index for index, box in enumerate(table.boxes) if box == tuple(n for n, _, _ in run)
+        ]
+        if len(indices) == 1:
+            mentions.append(TextMention(run[0][1], run[-1][2], ALPHABET[indices[0]]))
+    return sorted(mentions)
+
+
+def find_names(text: str, table: OptionTable) -> list[TextMention]:
+    """Return each option name that stands in the reply as whole tokens, the longest first (R5).
+
+    Hyphen, underscore and space are one; a name that is a part of a longer hyphenated word is not
+    found ("tricycle" in "awning-tricycle").
+    """
+    lowered = text.lower()
+    if table.unspaced:
+        return _find_unspaced(lowered, table)
+    names = table.names
+    tokens = [(found.group(), found.start(), found.end()) for found in _TOKEN.finditer(lowered)]
+    mentions = []
+    position = 0
+    while position < len(tokens):
+        word, start, _ = tokens[position]
+        step = 1
+        for spelled, index in names.get(word, ()):
+            length = len(spelled)
+            if (
+                length > 1
+                and tuple(token for token, _, _ in tokens[position : position + length]) != spelled
+            ):
+                continue
+            end = tokens[position + length - 1][2]
+            if not _is_name_whole(lowered, start, end):
+                continue
+            tied = {other for other_spelled, other in names[word] if other_spelled == spelled}
+            if len(tied) == 1:
+                mentions.append(TextMention(start, end, ALPHABET[index]))
+            step = length
+            break
+        position += step
+    return mentions
+
+
+def _is_name_whole(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - 2) : start]
+    after = text[end : end + 2]
+    glued_before = len(before) == 2 and before[1] in "-_" and before[0].isalnum()
+    glued_after = len(after) == 2 and after[0] in "-_" and after[1].isalnum()
+    decimal = (
+        len(after) == 2 and after[0] in ".," and after[1].isdigit() and text[end - 1].isdigit()
+    )
+    return not (glued_before or glued_after or decimal)
+
+
+def _find_unspaced(text: str, table: OptionTable) -> list[TextMention]:
+    mentions = []
+    taken = bytearray(len(text))
+    for option, index in table.unspaced:
+        start = text.find(option)
+        while start >= 0:
+            end = start + len(option)
+            if not any(taken[start:end]):
+                mentions.append(TextMention(start, end, ALPHABET[index]))
+                taken[start:end] = b"\x01" * len(option)
+            start = text.find(option, end)
+    return sorted(mentions)

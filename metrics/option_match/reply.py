@@ -1,0 +1,227 @@
+"""Cut a raw reply down to the words that answer: no thoughts, no next turn, no markup.
+
+A leaf module: ``option_match.py`` imports it and it imports nothing beside it, because `evaluate`
+copies only the files that the main script names.
+"""
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+HEAD_CHARS = 4_000
+TAIL_CHARS = 12_000
+
+_THOUGHT_NAMES = "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|cot|seed:think"
+_THOUGHT = re.compile(
+    rf"(?P<open><(?:{_THOUGHT_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<unused94>"
+    r"|<\|?channel\|?>\s?(?:analysis|thought))"
+    rf"|(?P<close></(?:{_THOUGHT_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<unused95>"
+    r"|<\|channel\|>\s?final\s?(?:<\|message\|>)?|<channel\|>|assistantfinal)",
+    re.IGNORECASE,
+)
+
+_FOLDED = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′", "'"),
+        **dict.fromkeys("“”„‟″«»「」『』", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+        **dict.fromkeys("【〔〖", "["),
+        **dict.fromkeys("】〕〗", "]"),
+        **dict.fromkeys("。．", "."),
+        **dict.fromkeys("✓✔✅☑", " yes "),
+        **dict.fromkeys("✗✘❌✖☒", " no "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\xad\ufe0f", ""),
+        "▁": " ",
+        "Ġ": " ",
+        "Ċ": "\n",
+        "→": "->",
+        "⇒": "->",
+        "∴": "so ",
+        "、": ",",
+    }
+)
+
+_TURN_END = (
+    r"<\|(?:im_end|endoftext|eot_id|eom_id|end|end_of_text|end of sentence|return"
+    r"|END_OF_TURN_TOKEN)\|>|</s>|<eos>|<end_of_turn>|<EOT>|<turn\|>"
+)
+_USER_TURN = (
+    r"<\|im_start\|>\s?(?:user|system)|<\|start_header_id\|>\s?(?:user|system)|<start_of_turn>user"
+    r"|<\|(?:user|system|human|User)\|>|\[INST\]"
+    r"|(?:^|\n)[ \t#*]{0,8}(?:USER|User|Human|HUMAN|Instruction|Question|QUESTION|Next question"
+    r"|New question|Problem|Q|问题|問題|题目|題目|质问|質問|질문|Frage|Pregunta|Pergunta|Вопрос)"
+    r"[ \t]{0,2}\d{0,3}[ \t*]{0,4}:"
+    r"|(?:^|\n)[ \t]{0,8}(?:user|human)[ \t]{0,2}\n"
+    r"|(?<=[\w.)]) (?:Question|USER|User|Human|Q)(?: ?\d{1,3})?:(?= ?[A-Z][a-z]+ )"
+)
+_ASSISTANT_TURN = (
+    r"<\|im_start\|>\s?assistant|<\|start_header_id\|>\s?assistant\s?<\|end_header_id\|>"
+    r"|<start_of_turn>model|<\|(?:assistant|Assistant)\|>|\[/INST\]|<\|start\|>assistant"
+    r"|(?:^|\n)[ \t#*]{0,8}(?:ASSISTANT|Assistant|Response|GPT|Model|Bot)[ \t*]{0,4}:"
+    r"|(?:^|\n)[ \t]{0,8}assistant[ \t]{0,2}\n"
+    r"|(?<=\S) (?:ASSISTANT|Assistant):"
+)
+_TURN = re.compile(f"(?P<end>{_TURN_END})|(?P<user>{_USER_TURN})|(?P<assistant>{_ASSISTANT_TURN})")
+_TURN_HINT = re.compile(r"<|\[/?INST|:|(?:^|\n)\s{0,8}(?:user|human|assistant)\b")
+_NEXT_QUIZ = re.compile(r"\?[^\n]{0,80}\n\s{0,8}\(?A[.:)]")
+_LETTER_LINE = re.compile(
+    r"\s*(?:answer|option|choice)?[\s:(*\"'`]{0,6}([A-Za-z])[\s.)*\"'`]{0,6}(?:\n|$)", re.I
+)
+
+_OPEN_TAG = re.compile(
+    r"<\|?(answer|final_answer|final answer|final|choice|option|result|prediction|ans"
+    r"|begin_of_box)\|?>"
+    r"|\[(answer|final|final_answer)\]",
+    re.IGNORECASE,
+)
+_JSON_ANSWER = re.compile(
+    r"[\"'](?:(?:the_?)?(?:final|correct|selected|chosen|best|predicted|my)?[_ -]?"
+    r"(?:answer|option|choice|letter)(?:[_ -]?(?:letter|choice|option|id|key))?"
+    r"|selection|selected|prediction|pred|result|response|output|答案|选项|選項|정답"
+    r"|答え)[\"']\s{0,4}"
+    r":\s{0,4}(?:\"((?:[^\"\\\n]|\\.){0,400})\"|'((?:[^'\\\n]|\\.){0,400})'"
+    r"|\[([^\[\]]{0,200})\]|(-?[\w.%]{1,40}))",
+    re.IGNORECASE,
+)
+_BOXED = re.compile(r"[\\\x08]?f?b?oxed\s?\{")
+_BOXED_CHARS = 200
+
+_STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
+_UNTICKED = re.compile(r"^[^\w\n]*\[ \][^\n]*$|\[[xX]\]", re.MULTILINE)
+_LATEX_FONT = re.compile(
+    r"\\(?:text|textbf|textit|texttt|textsf|textrm|mathbf|mathrm|mathit|mathsf|mathtt|boldsymbol"
+    r"|bf"
+    r"|rm|operatorname|displaystyle|left|right|bold|Large|large|quad)(?![A-Za-z])"
+)
+_LATEX_MARK = re.compile(r"\\[()\[\],;:! ]|\$|\\(?=[{}%#_&])")
+_SINGLE_LETTER_TAG = re.compile(r"<([A-Z])>(?![^<]{0,200}</\1>)")
+_TAG = re.compile(
+    r"</?[A-Za-z][^<>\n]{0,60}>|<\|[^<>\n]{1,40}\|>|\[/?(?:INST|answer)\]", re.IGNORECASE
+)
+_MARKDOWN = re.compile(r"\*+|`+|(?<!\w)_+|_+(?!\w)|^[ \t]*(?:#+|>+)", re.MULTILINE)
+
+
+class Answered(NamedTuple):
+    r"""What a reply says once it is cleaned.
+
+    Attributes:
+        text: The prose, without markup.
+        values: Contents of answer tags and of JSON answer keys, in order (R3).
+        boxed: Content of the last ``\boxed{}``, or None.
+    """
+
+    text: str
+    values: list[str]
+    boxed: str | None
+
+
+def without_thought(reply: str) -> str:
+    """Return what follows the last thought; nothing if the last thought never ends (R2)."""
+    if "<" not in reply and "◁" not in reply and "[" not in reply and "assistantfinal" not in reply:
+        return reply
+    start = 0
+    is_open = False
+    for found in _THOUGHT.finditer(reply):
+        is_open = found.lastgroup == "open"
+        start = found.end()
+    return "" if is_open else reply[start:]
+
+
+def fold(text: str) -> str:
+    """Fold full-width and styled letters, quotes, dashes and ticks to plain ones (R21)."""
+    return (
+        text
+        if text.isascii()
+        else unicodedata.normalize("NFKC", text.translate(_FOLDED)).translate(_FOLDED)
+    )
+
+
+def first_turn(text: str) -> str:
+    """Keep the first answer: drop an echoed prompt before it and new turns after it (R23, R24)."""
+    if _TURN_HINT.search(text):
+        text = _cut_turns(text)
+    letter_line = _LETTER_LINE.match(text)
+    if letter_line and _NEXT_QUIZ.search(text, letter_line.end()):
+        return letter_line.group()
+    return text
+
+
+def _cut_turns(text: str) -> str:
+    start = 0
+    is_prompt = False
+    for found in _TURN.finditer(text):
+        has_words = bool(text[start : found.start()].strip(" \t\r\n*#"))
+        kind = found.lastgroup
+        if kind == "assistant" and (is_prompt or not has_words or found.group() == "[/INST]"):
+            start, is_prompt = found.end(), False
+        elif kind == "user" and not has_words:
+            # A plain "Question:" may be followed by the answer itself, without a turn of its own.
+            start, is_prompt = found.end(), True
+        elif has_words and not (is_prompt and kind == "end"):
+            return text[start : found.start()]
+    return text[start:]
+
+
+def tagged_values(text: str) -> list[str]:
+    """Return the contents of answer tags and JSON answer keys, the deciding one last (R3)."""
+    values: list[str] = []
+    if "<" in text or "[" in text:
+        for found in _OPEN_TAG.finditer(text):
+            name = (found.group(1) or found.group(2)).lower()
+            closing = "end_of_box" if name == "begin_of_box" else name
+            rest = text[found.end() : found.end() + 2_000]
+            end = re.search(rf"[<\[]\|?/?{re.escape(closing)}\|?[>\]]", rest, re.IGNORECASE)
+            values.append(rest[: end.start()] if end else rest)
+            if len(values) > 20:
+                del values[0]
+    if not values and ("{" in text or '":' in text):
+        for found in _JSON_ANSWER.finditer(text):
+            values.append(next((group for group in found.groups() if group is not None), ""))
+    return values
+
+
+def boxed_value(text: str) -> str | None:
+    r"""Return what the last ``\boxed{}`` holds, braces balanced, or None (R3, R22)."""
+    if "oxed" not in text:
+        return None
+    ends = [found.end() for found in _BOXED.finditer(text)]
+    if not ends:
+        return None
+    depth = 1
+    inside = text[ends[-1] : ends[-1] + _BOXED_CHARS]
+    for position, char in enumerate(inside):
+        depth += (char == "{") - (char == "}")
+        if depth == 0:
+            return inside[:position]
+    return inside
+
+
+def plain(text: str) -> str:
+    """Remove markdown, LaTeX, HTML and special tokens, keeping the words (R21, R22, R23)."""
+    if "[ ]" in text and "[x]" in text.lower():
+        text = _UNTICKED.sub("", text)
+    if "~~" in text:
+        text = _STRUCK.sub(" ", text)
+    if "\\" in text or "$" in text or "{" in text:
+        text = _LATEX_MARK.sub(" ", _LATEX_FONT.sub("", _BOXED.sub("{", text)))
+        text = text.replace("{", " ").replace("}", " ")
+    if "<" in text or "[/" in text or "[I" in text:
+        text = _TAG.sub(" ", _SINGLE_LETTER_TAG.sub(r"(\1)", text))
+    if "*" in text or "_" in text or "`" in text or "#" in text or ">" in text:
+        text = _MARKDOWN.sub("", text)
+    if "|" in text:
+        text = text.replace("|", " ")
+    return text.strip()
+
+
+def read_reply(reply: str) -> Answered:
+    """Clean a reply; work is linear in its length.
+
+    Only the first 4,000 and last 12,000 characters of what follows the thought are read: no answer
+    hides in the middle of a megabyte, and Unicode folding of a hostile one is quadratic.
+    """
+    text = without_thought(reply)
+    if len(text) > HEAD_CHARS + TAIL_CHARS:
+        text = f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
+    text = first_turn(fold(text))
+    return Answered(plain(text), tagged_values(text), boxed_value(text))
