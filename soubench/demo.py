@@ -1,5 +1,6 @@
 """What ``soubench demo`` does: the whole way from labels to a scored table, without a download."""
 
+import shutil
 from pathlib import Path
 
 import datasets
@@ -25,7 +26,9 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
     datasets.utils.logging.set_verbosity_error()
     evaluate.utils.logging.set_verbosity_error()
     print(f"Drawing {pictures} scenes for each of five sources, in their own formats ..")
-    roots = write_demo_sources(out / "sources", pictures=pictures)
+    sources = out / "demo-sources"
+    shutil.rmtree(sources, ignore_errors=True)
+    roots = write_demo_sources(sources, pictures=pictures)
     report = build_sou_vqa("all", roots, BuildOptions(pictures="all", workers=workers))
     print(report_text(report))
     install_metrics()
