@@ -138,7 +138,7 @@ def _read_document(path: Path, *, masks: bool) -> dict[str, Any]:
     if not isinstance(document, dict) or "images" not in document:
         raise FormatError(
             f"{path}: expected a COCO-like object with 'images', 'annotations' and 'categories', "
-            f"found {_describe(document)}"
+            f"found {_describe(document)} without 'images'"
         )
     return document
 
@@ -156,9 +156,8 @@ def list_of(document: Mapping[str, Any], key: str, path: Path) -> list[Any]:
 
 
 def _describe(value: object) -> str:
-    if isinstance(value, dict):
-        return f"an object with the keys {shorten(sorted(value))}"
-    return f"{type(value).__name__} {shorten(value)}"
+    # Keys that readers do not need are gone by now, so they would mislead.
+    return "an object" if isinstance(value, dict) else f"{type(value).__name__} {shorten(value)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,12 +86,27 @@ def name_words(name: str) -> list[str]:
 def names_split(name: str, split: str) -> bool:
     """Say whether a name has the split as a word of its own (``trainval`` is not ``train``)."""
     words = name_words(name)
-    for spelling in _SPELLINGS.get(split.casefold(), (split,)):
-        wanted = name_words(spelling)
-        size = len(wanted)
-        if wanted and any(words[i : i + size] == wanted for i in range(len(words) - size + 1)):
-            return True
-    return False
+    return any(
+        words[i : i + len(wanted)] == wanted
+        for wanted in _spellings(split)
+        for i in range(len(words) - len(wanted) + 1)
+    )
+
+
+def _spellings(split: str) -> list[list[str]]:
+    spelled = _SPELLINGS.get(split.casefold(), (split,))
+    return [words for words in map(name_words, spelled) if words]
+
+
+def _ends_with_split(name: str, split: str) -> bool:
+    """Say whether the last word of a name is the split, as in ``VisDrone2019-DET-val``."""
+    words = [word for word in name_words(name) if not word.isdigit()]
+    return any(words[-len(wanted) :] == wanted for wanted in _spellings(split))
+
+
+def _is_split(name: str, split: str) -> bool:
+    """Say whether a name is the split and nothing else, as in ``val2017``."""
+    return [word for word in name_words(name) if not word.isdigit()] in _spellings(split)
 
 
 def _split_words(folders: Iterable[str]) -> set[str]:
@@ -272,7 +287,7 @@ def _folder_and_up(root: Path, split: str) -> Iterator[Path]:
     folder = root.resolve() if root.name in ("", "..") else root
     yield folder
     while folder.parent != folder and (
-        folder.name.casefold() in _ROLE_FOLDERS or names_split(folder.name, split)
+        folder.name.casefold() in _ROLE_FOLDERS or _is_split(folder.name, split)
     ):
         folder = folder.parent
         yield folder
@@ -283,7 +298,8 @@ def _fits(path: PurePosixPath, folder: Path, split: str, *, by_folder: bool) -> 
         return True
     if not by_folder or set(name_words(path.stem)) & _SPLIT_WORDS:
         return False
-    return any(names_split(part, split) for part in (folder.name, *path.parts[:-1]))
+    inside = any(names_split(part, split) for part in path.parts[:-1])
+    return inside or _ends_with_split(folder.name, split)
 
 
 def _prefer_source(
@@ -422,8 +438,8 @@ def pair_by_stem(
     if not pairs:
         raise FormatError(
             f"{files.root / folder} holds {len(labels)} label file(s) and none of their pictures "
-            f"was found below {index.root}. Put the pictures, or a link to their folder, beside the "
-            "label files."
+            f"was found below {index.root}. Put the pictures, or a link to their folder, beside "
+            "the label files."
         )
     labelled = {_fold(label.stem) for label in labels}
     for picture in index.split_paths():
@@ -446,15 +462,18 @@ def _find_label_folder(
                 if any(part.casefold() == "annotations" for part in (folder.name, *path.parts[:-1]))
             }
         )
+        # The folder that the user points at may have a name with other words in it.
+        is_own = _ends_with_split(folder.name, split)
         fitting = [
             holder
             for holder in holders
-            if any(names_split(part, split) for part in (folder.name, *holder.parts))
+            if is_own or any(names_split(part, split) for part in holder.parts)
         ]
         fitting = _prefer_source(fitting, source, with_last=True)
         if not fitting and len(holders) == 1:
             # A split folder that the user renamed says no split at all.
-            fitting = [h for h in holders if not _split_words((folder.name, *h.parts))]
+            last_words = [word for word in name_words(folder.name) if not word.isdigit()][-1:]
+            fitting = [h for h in holders if not _split_words((*last_words, *h.parts))]
         if len(fitting) > 1:
             raise FormatError(
                 f"{folder}: {len(fitting)} label folders fit the split {split!r} of {source}: "
