@@ -106,11 +106,11 @@ _FAVORED_BEFORE = re.compile(
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|scratch that|on second thought|sorry|or rather|hmm|no|instead"
     r"|let me correct"
-    r"|i mean|corrected|revised|change my answer|reconsider\w*|looking again|looking closer"
+    r"|i meant?|corrected|revised|change my answer|reconsider\w*|looking again|looking closer"
     r"|however)\b",
 )
 _CORRECTED_BEFORE = re.compile(
-    r"\b(?:wait|actually|correction|scratch that|sorry|or rather|no(?=[,.:-])|i mean"
+    r"\b(?:wait|actually|correction|scratch that|sorry|or rather|no(?=[,.:-])|i meant?"
     rf"|make that)[\s,.:-]{{1,3}}"
     rf"(?:it(?:'s| is)\s|that(?:'s| is)\s)?{_FILLER}",
 )
@@ -186,11 +186,12 @@ _QUESTION_AFTER = re.compile(r"[\"')\]]{0,2}\s?\?")
 
 _JOINER = re.compile(
     r"[\s\"')\]]{0,3}(?P<mark>,|/|&|\+|~|-)?\s{0,2}(?P<word>or|and|nor|und|oder|ou|et|y|o|e|vs\.?"
-    r"|as well as|to|through"
+    r"|as well as|to|through|until|thru"
     r"|или|и|和|与|與|及|或|或者|还是|還是|と|や|또는|和者)?[\s\"'(\[]{0,3}"
     r"(?:(?:or|and|maybe|possibly|perhaps|also|even|options?|choices?|either|both|an?|the|some"
     r"|several|with|al)\s{1,2}[\"'(\[]{0,2}){0,3}",
 )
+_ARTICLE = re.compile(r"\b(?:an?|the)\s")
 _AFTER_COMMA_PAIR = re.compile(r"[\"')\]]{0,2}\s?(?:$|[.;!?\n,)/&]|(?:and|or|nor|und|oder)\b)")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n\s*\n|[!?;]")
 
@@ -205,9 +206,9 @@ def _is_joined(text: str, before: Mention, after: Mention) -> bool:
     if found["word"]:
         return True
     if found["mark"] is None:
-        return gap.strip() == "" or "(" not in gap
+        return "(" not in gap
     if found["mark"] == ",":
-        return bool(
+        return not _ARTICLE.search(gap) and bool(
             _AFTER_COMMA_PAIR.match(text, after.end) or _PLURAL_AFTER.match(text, after.end)
         )
     return True

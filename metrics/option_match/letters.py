@@ -64,7 +64,7 @@ _VERB_AFTER = re.compile(
     r"|for|due|given"
     r"|fits|matches|would|should|could|can|cannot|can't|will|has|does|doesn't|do|undercounts"
     r"|overcounts|misses"
-    r"|over|rather|instead|than|to|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
+    r"|over|rather|instead|than|to|through|thru|until|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
     r"|ou|et|ist"
     r"|est|es|true|false|correct|incorrect|wrong|right)\b",
     re.IGNORECASE,

@@ -63,6 +63,12 @@ _REFUSAL = re.compile(
     r"|whether)\b|\bno (?:image|picture)\b|\bunclear (?:if|whether)\b"
     r"|无法|不能确定|抱歉|对不起|申し訳|わかりません|できません|죄송|알 수 없",
 )
+_NO_HELP = re.compile(
+    r"\b(?:can(?:'t|not)|unable to|won't)\s(?:\w+\s){0,2}?(?:assist|help|comply|provide|answer|tell"
+    r"|say|determine|process|access|view|see (?:the|any|this) (?:image|picture|photo))\b"
+    r"|\b(?:image|picture)\b.{0,20}\b(?:provided|attached|available)\b",
+    re.IGNORECASE,
+)
 _BUT = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|still|that said|best guess|if i had to|although"
     r"|though|yet|i'd guess|i would guess|my guess)\b|但|しかし|하지만",
@@ -138,43 +144,48 @@ class Reading:
         return ALPHABET[: len(self.options)]
 
 
+def _opens_reply(text: str, mentions: Sequence[LetterMention]) -> bool:
+    """Tell whether the first letter is an answer: "B. rider", or alone on the first line (R1)."""
+    first = mentions[0]
+    if text[: first.start].strip(" \t\n\"'([:-.,"):
+        return False
+    is_list = first.letter == "A" and any(
+        mention.letter == "B" and mention.is_listed for mention in mentions
+    )
+    if first.is_listed:
+        return not is_list
+    line_end = text.find("\n", first.end)
+    return line_end >= 0 and not text[first.end : line_end].strip(" \t\"')].:,!")
+
+
+def _closes_reply(text: str, mentions: Sequence[LetterMention]) -> bool:
+    """Tell whether the last letter is an answer: alone in the last line or sentence (R1, R4).
+
+    The last line of a list of options, complete or cut off, is none (R13).
+    """
+    last = mentions[-1]
+    start = 0
+    for found in _SENTENCE_BREAK.finditer(text, max(0, last.start - 8), last.start):
+        start = found.end()
+    if not start or (text[start : last.start] + text[last.end :]).strip(" \t\n\"'()[].:,!-"):
+        return False
+    listed = [mention.letter for mention in mentions[:-1] if mention.is_listed]
+    return not listed or last.letter in listed or ord(last.letter) != ord(listed[-1]) + 1
+
+
 def _lead_and_close(
     text: str, mentions: Sequence[LetterMention], groups: list[Group]
 ) -> list[Group]:
-    """Raise a letter that opens the reply, or stands alone on its first or last line (R1, R4).
-
-    A list of options is not an answer (R13): "A. ship B. van" opens with a letter too, and a cut
-    echo ends with one.
-    """
+    """Raise the letter that opens the reply and the one that closes it to answers (R1, R4, R13)."""
     if not mentions:
         return groups
-    listed = {mention.letter for mention in mentions if mention.is_listed}
-    raised = {}
-    first, last = mentions[0], mentions[-1]
-    opens = not text[: first.start].strip(" \t\n\"'([:-.,")
-    first_line_end = text.find("\n", first.end)
-    tail = text[first.end : first_line_end if first_line_end >= 0 else len(text)]
-    alone = not tail.strip(" \t\"')].:,!")
-    is_list = first.letter == "A" and "B" in listed
-    if (opens and (alone and first_line_end >= 0 and not (is_list and first.is_listed))) or (
-        opens and first.is_listed and not is_list
-    ):
-        raised[first.start] = Weight.ANSWERED
-    line_start = 0
-    for found in _SENTENCE_BREAK.finditer(text, max(0, last.start - 8), last.start):
-        line_start = found.end()
-    line = text[line_start:] if len(text) - last.end < 12 else text
-    if line_start and not line.replace(last.letter, "", 1).strip(" \t\n\"'()[].:,!-"):
-        listed_before = [m.letter for m in mentions[:-1] if m.is_listed]
-        is_cut_echo = (
-            len(listed_before) > 1
-            and last.letter not in listed_before
-            and ord(last.letter) == ord(listed_before[-1]) + 1
-        )
-        if not is_cut_echo:
-            raised[last.start] = Weight.ANSWERED
+    raised = set()
+    if _opens_reply(text, mentions):
+        raised.add(mentions[0].start)
+    if _closes_reply(text, mentions):
+        raised.add(mentions[-1].start)
     return [
-        group._replace(weight=raised[group.start])
+        group._replace(weight=Weight.ANSWERED)
         if group.start in raised and group.weight is not Weight.DENIED and len(group.letters) == 1
         else group
         for group in groups
@@ -289,6 +300,14 @@ def only_letter(reading: Reading) -> str | None:
     return letter
 
 
+def leading_yes_or_no(reading: Reading) -> str | None:
+    """R1, R5: a reply that opens or concludes with yes or no, but "No, I can't help" is none."""
+    if not reading.table.polar:
+        return None
+    letter = match_polar(reading.plain_text, reading.table, is_plain=True)
+    return letter if letter and not _NO_HELP.search(reading.plain_text) else None
+
+
 def refusal(reading: Reading) -> str | None:
     """R25: a refusal names options without choosing one."""
     return "" if _is_refusal(reading.plain_text) else None
@@ -299,9 +318,11 @@ def none_of_the_above(reading: Reading) -> str | None:
     return match_none_of(reading.plain_text, reading.table) or None
 
 
-def yes_or_no(reading: Reading) -> str | None:
-    """R1, R5: options that are a yes and a no."""
-    return match_polar(reading.plain_text, reading.table) if reading.table.polar else None
+def any_yes_or_no(reading: Reading) -> str | None:
+    """R1, R5: the only yes or no of the reply, or "there is no ..."."""
+    if not reading.table.polar:
+        return None
+    return match_polar(reading.plain_text, reading.table, is_plain=False)
 
 
 def stated_quantity(reading: Reading) -> str | None:
@@ -343,9 +364,10 @@ RULES: tuple[Callable[[Reading], str | None], ...] = (
     verdict_per_option,
     boxed_text,
     only_letter,
+    leading_yes_or_no,
     refusal,
     none_of_the_above,
-    yes_or_no,
+    any_yes_or_no,
     stated_quantity,
     stated_text,
 )

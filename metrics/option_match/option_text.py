@@ -230,6 +230,8 @@ _CLOSING_POLAR = re.compile(
     r"|答案)[\s:,是\"'(]{0,3}(?<![A-Za-z])(yes|no)(?![\w-])(?=[\"')]?\s?(?:[.,;!\n]|$))",
     re.IGNORECASE,
 )
+_OTHER_POLAR = re.compile(r"\W{0,3}(?:or|and|/)\W{0,3}(?:yes|no)\b", re.IGNORECASE)
+_NO_SUCH = re.compile(r"\bthere (?:is|are) no\b|\bno\W*$", re.IGNORECASE)
 _POLAR_WORD = re.compile(
     r"(?<![\w-])(yes|no)(?![\w-])(?!\s(?:longer|doubt|idea|way|matter|need|clue))", re.IGNORECASE
 )
@@ -382,25 +384,27 @@ def match_none_of(text: str, table: OptionTable) -> str:
     return table.none_letter if table.none_letter and _NONE_OF.search(text) else ""
 
 
-def match_polar(text: str, table: OptionTable) -> str:
-    """Return the letter of a yes or a no: leading, concluding, or the only one (R1, R9)."""
-    leading = _LEADING_POLAR.match(text)
-    concluding = _CLOSING_POLAR.findall(text)
-    if concluding:
-        return table.polar[concluding[-1].lower()]
-    if leading is not None:
-        word = leading.group(1).lower()
-        is_no = word.startswith("n") or word in ("否", "不是")
-        rest = text[leading.end() :]
-        if re.match(r"\W{0,3}(?:or|and|/)\W{0,3}(?:yes|no)\b", rest, re.IGNORECASE):
+def match_polar(text: str, table: OptionTable, *, is_plain: bool) -> str:
+    """Return the letter of a yes or a no (R1, R5, R9).
+
+    Args:
+        text: The cleaned reply.
+        table: Options that are a yes and a no.
+        is_plain: Take only a word that opens or concludes the reply; else the only one in it.
+    """
+    if is_plain:
+        concluding = _CLOSING_POLAR.findall(text)
+        if concluding:
+            return table.polar[concluding[-1].lower()]
+        leading = _LEADING_POLAR.match(text)
+        if leading is None or _OTHER_POLAR.match(text, leading.end()):
             return ""
-        return table.polar["no" if is_no else "yes"]
+        word = leading.group(1).lower()
+        return table.polar["no" if word.startswith("n") or word in ("否", "不是") else "yes"]
     words = {found.group(1).lower() for found in _POLAR_WORD.finditer(text)}
-    if words == {"yes"}:
-        return table.polar["yes"]
-    if words == {"no"} and re.search(r"\bthere (?:is|are) no\b|\bno\W*$", text, re.IGNORECASE):
-        return table.polar["no"]
-    return ""
+    if len(words) != 1 or (words == {"no"} and not _NO_SUCH.search(text)):
+        return ""
+    return table.polar[words.pop()]
 
 
 def match_quantity(text: str, table: OptionTable) -> str:

@@ -152,7 +152,8 @@ def _cut_turns(text: str) -> str:
     for found in _TURN.finditer(text):
         has_words = bool(text[start : found.start()].strip(" \t\r\n*#"))
         kind = found.lastgroup
-        if kind == "assistant" and (is_prompt or not has_words or found.group() == "[/INST]"):
+        closes_prompt = found.group() == "[/INST]" and not text.endswith("[/INST]")
+        if kind == "assistant" and (is_prompt or not has_words or closes_prompt):
             start, is_prompt = found.end(), False
         elif kind == "user" and not has_words:
             # A plain "Question:" may be followed by the answer itself, without a turn of its own.
@@ -223,5 +224,5 @@ def read_reply(reply: str) -> Answered:
     text = without_thought(reply)
     if len(text) > HEAD_CHARS + TAIL_CHARS:
         text = f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
-    text = first_turn(fold(text))
+    text = first_turn(fold(text).strip())
     return Answered(plain(text), tagged_values(text), boxed_value(text))
