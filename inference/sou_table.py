@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import evaluate
@@ -36,6 +37,12 @@ def pooled(scores: Iterable[Score]) -> Score:
     return Score(sum(s.right for s in listed), sum(s.n for s in listed))
 
 
+@cache
+def _option_match() -> evaluate.EvaluationModule:
+    # Each load asks the Hub first, which takes seconds where there is no network.
+    return evaluate.load("option_match")
+
+
 def score_replies(rows: Sequence[Mapping[str, Any]], replies: Sequence[str]) -> dict[Cell, Score]:
     """Score replies to rows of ``sou-vqa`` with the ``option_match`` metric.
 
@@ -51,7 +58,7 @@ def score_replies(rows: Sequence[Mapping[str, Any]], replies: Sequence[str]) -> 
     """
     if len(rows) != len(replies):
         raise ValueError(f"expected one reply per row: {len(rows)} rows, {len(replies)} replies")
-    metric = evaluate.load("option_match")
+    metric = _option_match()
     members: dict[Cell, list[int]] = {}
     for i, row in enumerate(rows):
         members.setdefault((row["subset"], Task(row["task"])), []).append(i)
@@ -87,8 +94,8 @@ def table_text(results: Mapping[str, Mapping[Cell, Score]]) -> str:
         results: Model -> scores.
     """
     columns = [task.value for task in Task] + [AVERAGE]
-    width = max(len("Model"), *map(len, results))
-    head = f"{'Subset':<12}{'Model':<{width}}" + "".join(f"{column:>9}" for column in columns)
+    width = max(len("Model"), *map(len, results)) + 2
+    head = f"{'Subset':<14}{'Model':<{width}}" + "".join(f"{column:>9}" for column in columns)
     lines = [head, "-" * len(head)]
     for group in TABLE_GROUPS:
         block = {model: table_row(scores, group) for model, scores in results.items()}
@@ -96,5 +103,5 @@ def table_text(results: Mapping[str, Mapping[Cell, Score]]) -> str:
         for model, row in block.items():
             if row:
                 cells = (f"{row[c]:9.2f}" if c in row else f"{'-':>9}" for c in columns)
-                lines.append(f"{name:<12}{model:<{width}}" + "".join(cells))
+                lines.append(f"{name:<14}{model:<{width}}" + "".join(cells))
     return "\n".join(lines)

@@ -154,6 +154,7 @@ def _demo(args: argparse.Namespace) -> None:
     os.environ["HF_DATASETS_CACHE"] = str(out / "datasets")
     os.environ["HF_MODULES_CACHE"] = str(out / "modules")
     os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_EVALUATE_OFFLINE"] = "1"
     from soubench.demo import demo_sou_vqa
 
     demo_sou_vqa(out, pictures=args.pictures, workers=args.workers)

@@ -10,3 +10,13 @@ for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE", "HF_H
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
+
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def installed_metrics():
+    """All metrics, installed by name in this process's modules cache."""
+    from soubench.builders.publishing.metric_cache import install_metrics
+
+    return install_metrics()

@@ -160,7 +160,10 @@ def _baseline_table(data: dict[str, Any]) -> list[str]:
                     counts[f"{task} n"] += n
     width = max(len(name) for _, name in pooled)
     codes = [task.value for task in Task]
-    lines = ["Blind baselines, accuracy in % (25 is chance):"]
+    most = max(n for counts in pooled.values() for cell, n in counts.items() if cell.endswith(" n"))
+    lines = [
+        f"Blind baselines, accuracy in % on at most {most:.0f} rows a sub-task (25 is chance):"
+    ]
     for mode in MODES:
         lines.append(f"{mode:<{width}}" + "".join(f"{code:>7}" for code in codes))
         for (of, name), counts in pooled.items():

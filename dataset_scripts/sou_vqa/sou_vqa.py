@@ -60,7 +60,7 @@ FEATURES = Features(
 
 
 @dataclass
-class SouVqaConfig(datasets.BuilderConfig):
+class SouVqaConfig(datasets.BuilderConfig):  # type: ignore[misc]  # datasets ships no types
     """One of the 49 configs: a scenario, an aerial subset or all, whole or one sub-task."""
 
     selection: Selection = CONFIGS["all"]
@@ -75,7 +75,7 @@ def _config(name: str, selection: Selection) -> SouVqaConfig:
     )
 
 
-class SouVqa(datasets.GeneratorBasedBuilder):
+class SouVqa(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # as above
     """Prepares the rows of a finished build."""
 
     VERSION = datasets.Version(VERSION)

@@ -1,0 +1,217 @@
+"""Speed and memory of the SOU builder, each speed as a ratio against a peer of the same run.
+
+Run: ``python benchmarks/sou.py [questions|pictures|memory]``; all three by default.
+
+questions  rows per second on one core for pictures of 100 objects, and whether the cost is linear;
+           peer: a generator that scans the list of all annotations anew for every picture, as one
+           does who keeps a COCO file as it comes
+pictures   a whole build with pictures on one core; peer: Pillow alone decoding, marking and
+           encoding the same OL pictures
+memory     peak memory of all processes of a build of 13-megapixel pictures, 100 and 400 of them
+"""
+
+import io
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from PIL import Image, ImageDraw
+
+OBJECTS = 100
+CATEGORIES = ("car", "van", "bus", "truck", "motor", "bicycle", "people", "pedestrian")
+
+
+def timed(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def questions() -> None:
+    from soubench.builders.scene import Box, Scene, SceneObject
+    from soubench.builders.sou.picture import prepare
+    from soubench.builders.sou.questions import (
+        Candidate,
+        Key,
+        ask,
+        assign_letters,
+        candidate,
+    )
+    from soubench.builders.sou.subsets import SUBSETS, Task
+
+    def scene(i: int) -> Scene:
+        rng = random.Random(i)
+        objects = []
+        for _ in range(OBJECTS):
+            x, y = rng.uniform(0, 1880), rng.uniform(0, 1040)
+            w, h = rng.uniform(4, 32), rng.uniform(4, 32)
+            box = Box(x, y, x + w, y + h)
+            objects.append(SceneObject(rng.choice(CATEGORIES), box, box.area))
+        name = f"{i:07d}"
+        return Scene(Path(name), name, name, 1920, 1080, tuple(objects), "visdrone", "val")
+
+    def build(scenes: list[Scene]) -> int:
+        key = Key("1.0.0", 0)
+        found = [
+            candidate(picture, "paper", key, Task)
+            for s in scenes
+            if not isinstance(picture := prepare(s, SUBSETS["a-visdrone"]), str)
+        ]
+        asked = ask([c for c in found if isinstance(c, Candidate)], CATEGORIES, "paper", key)
+        assign_letters([asked.questions], key)
+        return sum(map(len, asked.questions.values()))
+
+    def scanning(scenes: list[Scene]) -> None:
+        annotations = [
+            {"image_id": s.image_id, "category": o.category, "bbox": o.box_xyxy}
+            for s in scenes
+            for o in s.objects
+        ]
+        for s in scenes:
+            for _ in Task:
+                mine = [a for a in annotations if a["image_id"] == s.image_id]
+                random.choice(mine)
+
+    print(f"questions about pictures of {OBJECTS} objects, one core")
+    speeds = {}
+    for n in (268, 536, 1072, 2144):
+        scenes = [scene(i) for i in range(n)]
+        rows = build(scenes)
+        seconds = min(timed(lambda s=scenes: build(s)) for _ in range(3))
+        speeds[n] = rows / seconds
+        print(f"  {n:5d} pictures: {rows:6d} rows, {speeds[n]:8.0f} rows/s")
+    print(f"  linear: time per row at 2144 is {speeds[268] / speeds[2144]:.2f} x that at 268")
+    scenes = [scene(i) for i in range(268)]
+    seconds = timed(lambda: scanning(scenes))
+    print(
+        f"  ratio to a generator that scans all annotations per question, at 268 pictures: "
+        f"{speeds[268] / (6 * 268 / seconds):.0f} x (it is quadratic: four times that at 1072)"
+    )
+
+
+def pictures() -> None:
+    import datasets
+
+    from soubench.builders.demo_scenes import write_demo_source
+    from soubench.builders.sou.build import BuildOptions
+    from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
+
+    datasets.utils.logging.set_verbosity_error()
+    print("a build with pictures against bare Pillow, one core")
+    for config, source, size, n in (
+        ("a-visdrone", "visdrone", (1920, 1080), 48),
+        ("a-aitod", "ai-tod", (800, 800), 48),
+        ("driving", "soda-d", (2560, 1440), 32),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            root = write_demo_source(source, Path(folder) / "in", pictures=n, size_wh=size)
+            cache = Path(folder) / "cache"
+
+            def build(root=root, cache=cache, config=config, source=source) -> None:  # noqa: ANN001
+                build_sou_vqa(config, {source: root}, BuildOptions(), cache_dir=cache)
+
+            seconds = timed(build)
+            datasets.config.HF_DATASETS_CACHE = cache
+            rows = datasets.load_dataset("sou-vqa", f"{config}-ol", split="test")
+            paths = {p.stem: p for p in root.rglob("*") if p.suffix in (".jpg", ".png")}
+            jobs = [
+                (paths[i], e["mark"])
+                for i, e in zip(rows["image_id"][:], rows["evidence"][:], strict=True)
+            ]
+
+            jpeg = {"quality": 95, "subsampling": 0}
+
+            def bare(jobs=jobs, folder=folder, jpeg=jpeg) -> None:  # noqa: ANN001
+                for path, mark in jobs:
+                    with Image.open(path) as opened:
+                        image = opened.convert("RGB")
+                    ImageDraw.Draw(image).rectangle(mark, outline="red", width=5)
+                    out = Path(folder) / f"bare{path.suffix}"
+                    image.save(out, **(jpeg if path.suffix == ".jpg" else {}))
+
+            peer = timed(bare)
+            print(
+                f"  {config}: {len(rows)} pictures of {size[0]} x {size[1]}: "
+                f"build {seconds:.2f} s, bare Pillow {peer:.2f} s, ratio {seconds / peer:.2f}"
+            )
+
+
+def memory() -> None:
+    print("peak memory of all processes, 13-megapixel pictures, two workers")
+    peaks = {}
+    for n in (100, 400):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder) / "SODA-A"
+            write_large_pictures(root, n)
+            peaks[n] = peak_mib(
+                ["build", "sou-vqa", "a-soda", f"--source=soda-a={root}", "--all", "--workers=2"],
+                {"HF_DATASETS_CACHE": f"{folder}/cache"},
+            )
+        print(f"  {n} pictures: {peaks[n]:.0f} MiB")
+    print(f"  ratio 400 to 100: {peaks[400] / peaks[100]:.2f}")
+
+
+def write_large_pictures(root: Path, n: int) -> None:
+    """Write SODA-A pictures of 4731 x 2789 that differ in a comment only: encoding is slow."""
+    (root / "Images/val").mkdir(parents=True)
+    (root / "Annotations/val").mkdir(parents=True)
+    rng = random.Random(0)
+    noise = Image.frombytes("RGB", (473, 279), rng.randbytes(473 * 279 * 3))
+    buffer = io.BytesIO()
+    noise.resize((4731, 2789), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+    data = buffer.getvalue()
+    names = ("airplane", "helicopter", "small-vehicle", "large-vehicle", "ship")
+    for i in range(n):
+        comment = f"picture {i}".encode()
+        mark = b"\xff\xfe" + (len(comment) + 2).to_bytes(2, "big") + comment
+        (root / f"Images/val/{i:05d}.jpg").write_bytes(data[:2] + mark + data[2:])
+        annotations = []
+        for _ in range(350):
+            x, y, a = rng.uniform(40, 4690), rng.uniform(40, 2740), rng.uniform(0, math.pi)
+            w, h = rng.uniform(6, 15), rng.uniform(6, 15)
+            c, s = math.cos(a), math.sin(a)
+            corners = ((-w, -h), (w, -h), (w, h), (-w, h))
+            poly = [v for p, q in corners for v in (x + p * c - q * s, y + p * s + q * c)]
+            annotations.append({"category_id": rng.randrange(5), "poly": poly})
+        table = {
+            "categories": [{"id": k, "name": name} for k, name in enumerate(names)],
+            "annotations": annotations,
+        }
+        (root / f"Annotations/val/{i:05d}.json").write_text(json.dumps(table))
+
+
+def peak_mib(args: list[str], env: dict[str, str]) -> float:
+    """Return the largest sum of the unique memory of a command's processes, sampled."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "soubench", *args],
+        env=os.environ | env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    peak = 0
+    parent = psutil.Process(process.pid)
+    while process.poll() is None:
+        try:
+            family = [parent, *parent.children(recursive=True)]
+            peak = max(peak, sum(p.memory_full_info().uss for p in family))
+        except psutil.NoSuchProcess:
+            pass
+        time.sleep(0.02)
+    if process.returncode:
+        raise SystemExit(f"soubench {' '.join(args)} failed")
+    return peak / 2**20
+
+
+PARTS = {"questions": questions, "pictures": pictures, "memory": memory}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
