@@ -28,14 +28,14 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 _ORDINAL_HINT = re.compile(
-    r"first|second|third|th\b|last|final|\d(?:st|nd|rd)|[第最]", re.IGNORECASE
+    r"first|second|third|fourth|fifth|sixth|seventh|eighth|last|final|[1-8](?:st|nd|rd|th)\b|[第最]"
 )
 _NUMBERED_OPTION = re.compile(
     r"\b(?:option|choice|alternative)\s(?:number\s|no\.?\s|#\s?)?"
     r"([1-9]|one|two|three|four|five|six)\b(?![.,]\d)",
     re.IGNORECASE,
 )
-_CARDINALS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_CARDINALS = {"one": 0, "two": 1, "three": 2, "four": 3, "five": 4, "six": 5}
 
 # A lower-case letter is an option only where nothing else can be meant (R8).
 _LOWER = re.compile(
@@ -49,6 +49,11 @@ _LOWER = re.compile(
     r"|\b(?:choose|select|pick|go\swith|go\sfor|say|guess"
     r"|is)\s[\"'(]{0,2}([b-hj-z])(?=[\"')]{0,2}\s?(?:[.,;!\n]|$))(?!\.\w)",
     re.IGNORECASE | re.MULTILINE,
+)
+# A lone letter that is not an article; most replies have none, and _LOWER is slow.
+_LOWER_HINT = re.compile(
+    r"(?<![\w'.])[a-z](?![\w'])"
+    r"(?:(?<!a)|(?! [\w\[])|(?<=[Oo]ption a)|(?<=[Cc]hoice a)|(?<=etter a))"
 )
 _SPAN_OF_LETTERS = re.compile(r"(?<![\w'])([A-Z])\s?[-&/+~]\s?(?=[A-Z](?![\w']))")
 
@@ -110,26 +115,34 @@ def _ordinal_letter(found: re.Match[str], n_options: int) -> str:
     return f"{verb.group() if verb else ''}option {ALPHABET[index]}"
 
 
-def promote(text: str, n_options: int, *, are_numbers: bool) -> str:
+def promote(text: str, n_options: int) -> str:
     """Rewrite ordinals, lower-case options and joined letters as plain capitals (R8, R12, R15).
 
     Args:
         text: The cleaned reply.
         n_options: How many options the row has.
-        are_numbers: Whether the option texts are numbers; then "option 2" may mean the text.
     """
-    if _ORDINAL_HINT.search(text):
+    if _ORDINAL_HINT.search(text.lower()):
         text = _ORDINAL.sub(lambda found: _ordinal_letter(found, n_options), text)
-    if not are_numbers:
-        text = _NUMBERED_OPTION.sub(
-            lambda found: (
-                "option "
-                + ALPHABET[int(_CARDINALS.get(found.group(1).lower(), 0) or found.group(1)) - 1]
-            ),
-            text,
-        )
-    text = _LOWER.sub(lambda found: _capitalized(found), text)
+    if _LOWER_HINT.search(text):
+        text = _LOWER.sub(_capitalized, text)
     return _SPAN_OF_LETTERS.sub(r"\1, ", text)
+
+
+def has_numbered_option(text: str) -> bool:
+    """Tell whether the text says "option 2" or the like."""
+    return _NUMBERED_OPTION.search(text) is not None
+
+
+def promote_numbered(text: str) -> str:
+    """Rewrite "option 2" as "option B"; for options that are numbers it may mean the text (R15)."""
+    return _NUMBERED_OPTION.sub(_numbered_letter, text)
+
+
+def _numbered_letter(found: re.Match[str]) -> str:
+    number = found.group(1).lower()
+    index = _CARDINALS[number] if number in _CARDINALS else int(number) - 1
+    return f"option {ALPHABET[index]}"
 
 
 def _capitalized(found: re.Match[str]) -> str:

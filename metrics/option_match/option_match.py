@@ -10,7 +10,14 @@ import datasets
 import evaluate
 
 from .evidence import Group, Weight, decide, group_mentions
-from .letters import ALPHABET, LetterMention, find_letters, promote
+from .letters import (
+    ALPHABET,
+    LetterMention,
+    find_letters,
+    has_numbered_option,
+    promote,
+    promote_numbered,
+)
 from .option_text import (
     OptionTable,
     find_boxes,
@@ -124,8 +131,10 @@ class Reading:
     @cached_property
     def text(self) -> str:
         """The cleaned reply with ordinals and lower-case options written as capitals."""
-        are_numbers = bool(self.table.quantities)
-        return promote(self.plain_text, len(self.options), are_numbers=are_numbers)
+        text = promote(self.plain_text, len(self.options))
+        if has_numbered_option(text) and not self.table.quantities:
+            text = promote_numbered(text)
+        return text
 
     @cached_property
     def mentions(self) -> list[LetterMention]:
@@ -322,7 +331,8 @@ def any_yes_or_no(reading: Reading) -> str | None:
     """R1, R5: the only yes or no of the reply, or "there is no ..."."""
     if not reading.table.polar:
         return None
-    return match_polar(reading.plain_text, reading.table, is_plain=False)
+    letter = match_polar(reading.plain_text, reading.table, is_plain=False)
+    return letter or (None if len(reading.options) > len(reading.table.polar) else "")
 
 
 def stated_quantity(reading: Reading) -> str | None:

@@ -5,7 +5,7 @@ A leaf module (see ``reply.py``).
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,28 +43,6 @@ class Quantity(NamedTuple):
     dimension: str
     start: int
     end: int
-
-
-class OptionTable(NamedTuple):
-    """The options of one row, ready to be looked for.
-
-    Attributes:
-        folded: Option texts as compared, lower case.
-        quantities: One per option if all options are numbers, else empty.
-        boxes: One tuple of integers per option if all options are boxes, else empty.
-        names: Spellings of each option by first token: (tokens, index), longest first.
-        polar: Letter of "yes" and letter of "no" if the options are yes and no, else empty.
-        none_letter: Letter of the option "none of the above", "" if there is none.
-        unspaced: Options in a script without spaces, as (text, index), longest first.
-    """
-
-    folded: tuple[str, ...]
-    quantities: tuple[Quantity, ...]
-    boxes: tuple[tuple[int, ...], ...]
-    names: dict[str, list[tuple[tuple[str, ...], int]]]
-    polar: dict[str, str]
-    none_letter: str
-    unspaced: list[tuple[str, int]]
 
 
 _UNITS: dict[str, tuple[str, float]] = {}
@@ -197,6 +175,7 @@ _BETWEEN_BEFORE = re.compile(r"\b(?:between|from)\s(?:about\s)?$")
 
 _TOKEN = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_LONG_WORD = re.compile(r"[a-z]{4}")
 _INTEGER = re.compile(r"(?<![A-Za-z0-9_.])-?\d{1,9}(?:\.\d{1,6})?(?![A-Za-z0-9_])")
 _RUN_GAP = re.compile(r"[\s,;:()\[\]{}<>|\"'-]*")
 _NONE_OF = re.compile(
@@ -237,9 +216,9 @@ _POLAR_WORD = re.compile(
 )
 
 
-def fold_option(text: str) -> str:
-    """Fold an option text the way replies are folded."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+def _fold_option(text: str) -> str:
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return folded.strip().lower()
 
 
 def _lower(text: str) -> str:
@@ -332,51 +311,76 @@ def _plural_forms(tokens: tuple[str, ...]) -> set[tuple[str, ...]]:
     return spelled
 
 
-@lru_cache(maxsize=4096)
-def option_table(options: tuple[str, ...]) -> OptionTable:
-    """Prepare the options of one row."""
-    folded = tuple(fold_option(option).strip() for option in options)
-    found = [_option_quantity(option) for option in folded]
-    quantities = tuple(quantity for quantity in found if quantity is not None)
-    boxes = tuple(
-        tuple(int(float(number)) for number in _INTEGER.findall(option)) for option in folded
-    )
-    are_boxes = all(
-        len(box) >= MIN_BOX_NUMBERS and not re.search(r"[A-Za-z]{4}", option)
-        for box, option in zip(boxes, folded, strict=True)
-    )
-    lowered = tuple(option.lower() for option in folded)
-    token_lists = [tuple(_TOKEN.findall(option)) for option in lowered]
-    exact = {tokens for tokens in token_lists if tokens}
-    names: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-    for index, tokens in enumerate(token_lists):
-        if not tokens:
-            continue
-        for spelled in sorted(_plural_forms(tokens)):
-            if spelled == tokens or spelled not in exact:
-                names.setdefault(spelled[0], []).append((spelled, index))
-    for candidates in names.values():
-        candidates.sort(key=lambda candidate: -len(candidate[0]))
-    polar_words = [_POLAR.get(option.strip(" .!")) for option in lowered]
-    polar = {word: ALPHABET[index] for index, word in enumerate(polar_words) if word is not None}
-    none_letters = [
-        ALPHABET[index] for index, option in enumerate(folded) if _NONE_OPTION.match(option)
-    ]
-    unspaced = [
-        (option, index)
-        for index, option in enumerate(lowered)
-        if len(option) > 1 and _CJK.search(option)
-    ]
-    unspaced.sort(key=lambda entry: -len(entry[0]))
-    return OptionTable(
-        folded=lowered,
-        quantities=quantities if len(quantities) == len(options) else (),
-        boxes=boxes if are_boxes else (),
-        names=names,
-        polar=polar if set(polar) == {"yes", "no"} else {},
-        none_letter=none_letters[0] if len(none_letters) == 1 else "",
-        unspaced=unspaced,
-    )
+class OptionTable:
+    """The options of one row; each way to look for them is prepared when it is first needed."""
+
+    def __init__(self, options: tuple[str, ...]) -> None:
+        """Fold the option texts the way replies are folded.
+
+        Args:
+            options: The option texts in the order of their letters.
+        """
+        self.folded = tuple(_fold_option(option) for option in options)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """One amount per option if all options are amounts, else none."""
+        found = [_option_quantity(option) for option in self.folded]
+        quantities = tuple(quantity for quantity in found if quantity is not None)
+        return quantities if len(quantities) == len(found) else ()
+
+    @cached_property
+    def boxes(self) -> tuple[tuple[int, ...], ...]:
+        """The integers of each option if all options are boxes, else none."""
+        boxes = tuple(
+            tuple(int(float(number)) for number in _INTEGER.findall(option))
+            for option in self.folded
+        )
+        are_boxes = all(
+            len(box) >= MIN_BOX_NUMBERS and not _LONG_WORD.search(option)
+            for box, option in zip(boxes, self.folded, strict=True)
+        )
+        return boxes if are_boxes else ()
+
+    @cached_property
+    def names(self) -> dict[str, list[tuple[tuple[str, ...], int]]]:
+        """Spellings of the options by first token, as (tokens, index), longest first."""
+        token_lists = [tuple(_TOKEN.findall(option)) for option in self.folded]
+        exact = set(token_lists)
+        names: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        for index, tokens in enumerate(token_lists):
+            for spelled in sorted(_plural_forms(tokens)) if tokens else ():
+                if spelled == tokens or spelled not in exact:
+                    names.setdefault(spelled[0], []).append((spelled, index))
+        for candidates in names.values():
+            candidates.sort(key=lambda candidate: -len(candidate[0]))
+        return names
+
+    @cached_property
+    def polar(self) -> dict[str, str]:
+        """Letters of "yes" and "no" if both are options, else nothing."""
+        words = [_POLAR.get(option.strip(" .!")) for option in self.folded]
+        polar = {word: ALPHABET[index] for index, word in enumerate(words) if word is not None}
+        return polar if len(polar) == 2 else {}
+
+    @cached_property
+    def none_letter(self) -> str:
+        """Letter of the option "none of the above", "" if there is not exactly one."""
+        indices = [i for i, option in enumerate(self.folded) if _NONE_OPTION.match(option)]
+        return ALPHABET[indices[0]] if len(indices) == 1 else ""
+
+    @cached_property
+    def unspaced(self) -> list[tuple[str, int]]:
+        """Options in a script without spaces, as (text, index), longest first."""
+        unspaced = [
+            (option, index)
+            for index, option in enumerate(self.folded)
+            if len(option) > 1 and _CJK.search(option)
+        ]
+        return sorted(unspaced, key=lambda entry: -len(entry[0]))
+
+
+option_table = lru_cache(maxsize=4096)(OptionTable)
 
 
 def match_none_of(text: str, table: OptionTable) -> str:
