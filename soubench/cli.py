@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Command = args.command
     try:
         command(args)
-    except SoubenchError as error:
+    except (SoubenchError, OSError) as error:
         print(f"soubench: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ Layout beside the datasets' own folders::
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -145,8 +145,3 @@ def _retire_builds(cache: Path, dataset: str, trash: Path) -> None:
     for folder in sorted(home.iterdir()):
         if folder.name not in used:
             folder.rename(trash / uuid4().hex)
-
-
-def cached_configs(cache: Path, dataset: str) -> Sequence[str]:
-    """Return the names of the configs that are prepared in the cache."""
-    return sorted({folder.parts[-3] for folder in (cache / dataset).glob("*/*/*")})

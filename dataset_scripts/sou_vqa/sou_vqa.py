@@ -15,7 +15,7 @@ import datasets
 from datasets import ClassLabel, Features, Image, List, Value
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError
+from soubench.builders.errors import BuildError, PublishError
 from soubench.builders.publishing.dataset_cache import build_folder, publish, staging
 from soubench.builders.sou.build import BuildOptions, SouBuild, SourceFolder, build, rows
 from soubench.builders.sou.questions import LETTERS
@@ -247,12 +247,17 @@ def _keep_used(pictures: Path, result: SouBuild) -> None:
 
 
 def _prepare(config: str, result: SouBuild, pictures_folder: Path, cache_dir: Path) -> None:
-    disabled = datasets.are_progress_bars_disabled()
+    shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
         SouVqa(
             config, result=result, pictures_folder=pictures_folder, cache_dir=cache_dir
         ).download_and_prepare()
+    except (datasets.exceptions.DatasetGenerationError, OSError) as error:
+        raise PublishError(
+            f"{config}: the rows cannot be written to {cache_dir} ({error.__cause__ or error}). "
+            "Make room there, or set HF_DATASETS_CACHE to another disk."
+        ) from error
     finally:
-        if not disabled:
+        if shown:
             datasets.enable_progress_bars()
