@@ -64,7 +64,8 @@ _ASSISTANT_TURN = (
 _TURN = re.compile(f"(?P<end>{_TURN_END})|(?P<user>{_USER_TURN})|(?P<assistant>{_ASSISTANT_TURN})")
 _TURN_HINT = re.compile(
     r"<[|/sebtE]|\[/?INST|[Uu]ser|USER|[Hh]uman|HUMAN|nstruction|uestion|QUESTION|Problem"
-    r"|Q ?\d{0,3}:|ssistant|ASSISTANT|Response|GPT|Model|Bot|[问問题題质質질]|Frage|Preg|Perg|Вопрос"
+    r"|Q ?\d{0,3}:|ssistant|ASSISTANT|Response|GPT|Model"
+    r"|Bot|[问問题題质質질]|Frage|Preg|Perg|Вопрос"
 )
 _NEXT_QUIZ = re.compile(r"\?[^\n]{0,80}\n\s{0,8}\(?A[.:)]")
 _LETTER_LINE = re.compile(
