@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from soubench.builders.images import MAX_PICTURE_PX
+
 EXAMPLES_PER_REASON = 3
 
 
@@ -111,12 +113,14 @@ class ReadReport:
 
     ``dropped`` counts records and pictures that were left out, ``ignored`` objects that stay in
     their scene with ``ignore=True``, ``repaired`` what was kept after a change or with a notice.
-    Each count remembers the first few places as examples.
+    Each count remembers the first few places as examples. ``max_pixels`` is the one choice that a
+    reader is given: larger pictures are dropped as ``picture_too_large``.
     """
 
     source: str = ""
     split: str = ""
     categories: tuple[str, ...] = ()
+    max_pixels: int = MAX_PICTURE_PX
     pictures: int = 0
     objects: int = 0
     dropped: Counter[str] = field(default_factory=Counter)

@@ -190,7 +190,7 @@ def explain_empty(item: tuple[str, tuple[ReadReport, LeftOut]]) -> str:
 def _build_subset(
     subset: Subset, folder: SourceFolder, options: BuildOptions, key: Key, pictures_folder: Path
 ) -> SubsetBuild | tuple[ReadReport, LeftOut]:
-    read = ReadReport()
+    read = ReadReport(max_pixels=options.max_pixels)
     left_out = LeftOut()
     pool: list[Candidate] = []
     scenes = SOURCES[subset.source].read(folder.root.resolve(), folder.split, read)

@@ -92,7 +92,7 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
         The scene, or None if the picture cannot be used (which is counted).
     """
     try:
-        info = inspect_picture(picture.path)
+        info = inspect_picture(picture.path, max_pixels=report.max_pixels)
     except PictureError as error:
         report.drop(error.reason, picture.image_id)
         return None

@@ -432,6 +432,13 @@ def test_a_subset_without_any_row_is_said_and_an_empty_build_fails(tmp_path, fre
     assert not (fresh / "sou-vqa").exists()
 
 
+def test_the_pixel_limit_holds_for_reading_and_decoding(roots, fresh, capsys):
+    build = ["driving", *sources(roots, "soda-d"), "--workers=1"]
+    message = fails(capsys, *build, f"--max-pixels={1280 * 720 - 1}")
+    assert f"picture_too_large {PICTURES}" in message
+    assert main(["build", "sou-vqa", *build, f"--max-pixels={1280 * 720}"]) == 0
+
+
 def test_own_prompts_replace_the_words_and_change_the_fingerprint(tmp_path, roots, fresh):
     from importlib.resources import files
 
