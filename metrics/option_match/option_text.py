@@ -491,14 +491,11 @@ def _rank(text: str, quantity: Quantity, *, is_listed: bool) -> int:
         return 3
     if _TOTAL_AFTER.match(text, quantity.end) or _TOTAL_BEFORE.search(before):
         return 2
-    if is_listed:
+    if is_listed or before.endswith("("):
         return 0
-    line = text[text.rfind("\n", 0, quantity.start) + 1 : quantity.end + 1]
-    if line.strip(" .\t\n") == text[quantity.start : quantity.end] and line[-1:] in (
-        "\n",
-        ".",
-        line[-1:] if quantity.end >= len(text) else "\n",
-    ):
+    line_end = text.find("\n", quantity.end)
+    line = text[text.rfind("\n", 0, quantity.start) + 1 : line_end if line_end >= 0 else None]
+    if line.strip(" .\t") == text[quantity.start : quantity.end]:
         return 1
     if _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, quantity.end):
         return 1

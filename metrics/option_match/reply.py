@@ -69,7 +69,9 @@ _TURN_HINT = re.compile(
 )
 _NEXT_QUIZ = re.compile(r"\?[^\n]{0,80}\n\s{0,8}\(?A[.:)]")
 _LETTER_LINE = re.compile(
-    r"\s*(?:answer|option|choice)?[\s:(*\"'`]{0,6}([A-Za-z])[\s.)*\"'`]{0,6}(?:\n|$)", re.I
+    r"\s*(?:answer|option|choice)?[\s:(*\"'`]{0,6}[a-z](?:[\s.)*\"'`]{0,6}(?:\n|$)"
+    r"|[.):*]{1,3} [^\n]{1,80}\n\s*\n)",
+    re.IGNORECASE,
 )
 
 _OPEN_TAG = re.compile(

@@ -1,6 +1,7 @@
 """The kinds of reply that ``option_match`` must read, and what the metric makes of them."""
 
 import multiprocessing
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soubench.metrics.option_match.option_match import match_option, score
+from soubench.metrics.option_match.option_match import RULES, match_option, score
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "option_match")
 SEA = ["buoy", "fishing-boat", "cargo-ship", "pier"]
@@ -235,6 +236,12 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
 )
 def test_reply_is_read_as_its_kind_demands(reply, options, letter):
     assert match_option(reply, options) == letter
+
+
+def test_card_names_the_rules_in_their_order():
+    card = Path(FOLDER, "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_]+)` \|", card.split("## How a letter is read")[1], re.MULTILINE)
+    assert rows == [rule.__name__ for rule in RULES]
 
 
 @pytest.fixture
