@@ -9,7 +9,6 @@ are frozen anew. Letters come last, over all subsets of the build.
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +19,7 @@ from tqdm import tqdm
 
 from soubench.builders.errors import BuildError
 from soubench.builders.images import MAX_PICTURE_PX
+from soubench.builders.parallel import in_order
 from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
 from soubench.builders.sou.picture import SouPicture, prepare
 from soubench.builders.sou.prompts import Prompts, load_prompts
@@ -33,7 +33,7 @@ from soubench.builders.sou.questions import (
     candidate,
     sample_key,
 )
-from soubench.builders.sou.render import Rendered, RenderJob, file_stem, render_all
+from soubench.builders.sou.render import Rendered, RenderJob, file_stem, render
 from soubench.builders.sou.subsets import Selection, Subset, Task
 from soubench.builders.sou.tasks import Mode
 from soubench.builders.sources import SOURCES
@@ -258,19 +258,12 @@ def _render(
         )
         for c in candidates
     ]
-    try:
-        yield from tqdm(
-            render_all(jobs, workers=options.workers),
-            total=len(jobs),
-            desc=f"{subset.name}: pictures",
-            unit=" pictures",
-        )
-    except BrokenProcessPool as error:
-        raise BuildError(
-            f"{subset.name}: a worker process died, most likely for want of memory. "
-            f"Run again with fewer --workers than {options.workers}. (A script that builds must "
-            "guard its entry with if __name__ == '__main__', since workers import it.)"
-        ) from error
+    yield from tqdm(
+        in_order(render, jobs, workers=min(options.workers, len(jobs))),
+        total=len(jobs),
+        desc=f"{subset.name}: pictures",
+        unit=" pictures",
+    )
 
 
 def _same_bytes(

@@ -3,11 +3,9 @@
 Light on purpose (Pillow and hashlib): it is what worker processes import.
 """
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,7 +20,6 @@ BOX_STROKE_PX = 5
 REGION_STROKE_PX = 2
 """Outside the region, so that it hides nothing of it."""
 JPEG_QUALITY = 95
-IN_FLIGHT_PER_WORKER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +120,3 @@ def file_digest(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def render_all(jobs: Sequence[RenderJob], *, workers: int) -> Iterator[Rendered]:
-    """Render ``jobs`` in order, with at most a few pictures in memory per worker.
-
-    Args:
-        jobs: What to render.
-        workers: Processes; 1 renders in this process.
-    """
-    if workers <= 1 or len(jobs) <= 1:
-        yield from map(render, jobs)
-        return
-    # spawn: the parent may hold threads (Arrow), which a forked child would inherit in any state.
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
-        waiting = []
-        upcoming = iter(jobs)
-        for job in upcoming:
-            waiting.append(pool.submit(render, job))
-            if len(waiting) >= workers * IN_FLIGHT_PER_WORKER:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()

@@ -4,24 +4,24 @@
 configs into the local cache, where ``load_dataset("sou-vqa", "aerial")`` finds them by name.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import datasets
 from datasets import ClassLabel, Features, Image, List, Value
-from tqdm import tqdm
 
-from soubench.builders.errors import BuildError, PublishError
-from soubench.builders.publishing.dataset_cache import build_folder, publish, staging
+from soubench.builders.errors import BuildError
+from soubench.builders.publishing.dataset_cache import build_folder, staging
 from soubench.builders.sou.build import BuildOptions, SouBuild, SourceFolder, build, rows
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.report import report, report_text
 from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS, Selection, Task
 from soubench.builders.sources import SOURCES
+from soubench.dataset_scripts.prepared import PreparedBuilder, datasets_cache, prepare_and_publish
 
 NAME = "sou-vqa"
 VERSION = "1.0.0"
@@ -75,25 +75,14 @@ def _config(name: str, selection: Selection) -> SouVqaConfig:
     )
 
 
-class SouVqa(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # as above
+class SouVqa(PreparedBuilder):
     """Prepares the rows of a finished build."""
 
+    NAME = NAME
     VERSION = datasets.Version(VERSION)
     BUILDER_CONFIG_CLASS = SouVqaConfig
     BUILDER_CONFIGS = [_config(name, selection) for name, selection in CONFIGS.items()]  # noqa: RUF012
     DEFAULT_WRITER_BATCH_SIZE = WRITER_BATCH_ROWS
-
-    def __init__(
-        self, config_name: str, *, result: SouBuild, pictures_folder: Path, cache_dir: Path
-    ) -> None:
-        self._result = result
-        self._pictures_folder = pictures_folder
-        super().__init__(
-            cache_dir=str(cache_dir),
-            dataset_name=NAME,
-            config_name=config_name,
-            hash=result.fingerprint,
-        )
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
@@ -104,15 +93,6 @@ class SouVqa(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # as above
             .read_text(encoding="utf-8"),
             license="other",
         )
-
-    def _split_generators(
-        self, dl_manager: datasets.DownloadManager
-    ) -> list[datasets.SplitGenerator]:
-        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={})]
-
-    def _generate_examples(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for row in rows(self._result, self.config.selection, self._pictures_folder):
-            yield row["id"], row
 
 
 def configs_of(group: str) -> list[str]:
@@ -168,7 +148,7 @@ def build_sou_vqa(
     """
     sources = needed_sources(group)
     _check_sources(group, sources, roots, splits or {})
-    cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
+    cache = datasets_cache(cache_dir)
     folders = {
         source: SourceFolder(roots[source], (splits or {}).get(source, SOURCES[source].test_split))
         for source in sources
@@ -185,15 +165,20 @@ def build_sou_vqa(
         )
         data = report(result)
         _keep_used(pictures, result)
-        staged_report = staged / "build" / "report.json"
-        staged_report.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
-        (staged / "build" / "report.txt").write_text(report_text(data) + "\n", encoding="utf-8")
-        home = build_folder(cache, NAME, result.fingerprint)
-        configs = _with_rows(configs_of(group), result)
-        for config in tqdm(configs, desc="preparing configs", unit=" configs"):
-            _prepare(config, result, home / "pictures", staged / "cache")
-        publish(cache, staged, NAME, configs, VERSION, result.fingerprint)
-    return data | {"configs": configs, "report_file": str(home / "report.json")}
+        final = build_folder(cache, NAME, result.fingerprint) / "pictures"
+        configs = {
+            name: {"test": partial(rows, result, CONFIGS[name], final)}
+            for name in _with_rows(configs_of(group), result)
+        }
+        return prepare_and_publish(
+            SouVqa,
+            configs,
+            data,
+            report_text(data),
+            fingerprint=result.fingerprint,
+            staged=staged,
+            cache=cache,
+        )
 
 
 def _check_sources(
@@ -244,20 +229,3 @@ def _keep_used(pictures: Path, result: SouBuild) -> None:
     for path in pictures.glob("*/*"):
         if (path.parent.name, path.name) not in used:
             path.unlink()
-
-
-def _prepare(config: str, result: SouBuild, pictures_folder: Path, cache_dir: Path) -> None:
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        SouVqa(
-            config, result=result, pictures_folder=pictures_folder, cache_dir=cache_dir
-        ).download_and_prepare()
-    except (datasets.exceptions.DatasetGenerationError, OSError) as error:
-        raise PublishError(
-            f"{config}: the rows cannot be written to {cache_dir} ({error.__cause__ or error}). "
-            "Make room there, or set HF_DATASETS_CACHE to another disk."
-        ) from error
-    finally:
-        if shown:
-            datasets.enable_progress_bars()

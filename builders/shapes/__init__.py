@@ -1,0 +1,1 @@
+"""Drawn pictures of a few primitive shapes, their attributes known (001, Sec. 3.2, A.2.1)."""

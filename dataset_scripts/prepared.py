@@ -1,0 +1,113 @@
+"""What all dataset scripts share: rows of a finished build, prepared into the datasets cache."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import datasets
+from tqdm import tqdm
+
+from soubench.builders.errors import PublishError
+from soubench.builders.publishing.dataset_cache import build_folder, publish
+
+Rows = Callable[[], Iterator[dict[str, Any]]]
+"""Makes the rows of one split, each with a unique ``id``."""
+
+
+class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # without types
+    """Writes the rows of one config; subclasses say which configs there are and their features."""
+
+    NAME: str
+    """What users type after ``load_dataset``."""
+
+    def __init__(
+        self, config_name: str, *, rows: Mapping[str, Rows], fingerprint: str, cache_dir: Path
+    ) -> None:
+        self._rows = rows
+        super().__init__(
+            cache_dir=str(cache_dir),
+            dataset_name=self.NAME,
+            config_name=config_name,
+            hash=fingerprint,
+        )
+
+    def _split_generators(
+        self, dl_manager: datasets.DownloadManager
+    ) -> list[datasets.SplitGenerator]:
+        return [
+            datasets.SplitGenerator(datasets.Split(split), gen_kwargs={"split": split})
+            for split in self._rows
+        ]
+
+    def _generate_examples(self, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for row in self._rows[split]():
+            yield row["id"], row
+
+
+def datasets_cache(cache_dir: Path | None) -> Path:
+    """Return the datasets cache: the one given, or that of ``datasets``."""
+    return (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
+
+
+def prepare_and_publish(
+    builder: type[PreparedBuilder],
+    configs: Mapping[str, Mapping[str, Rows]],
+    report: dict[str, Any],
+    report_text: str,
+    *,
+    fingerprint: str,
+    staged: Path,
+    cache: Path,
+) -> dict[str, Any]:
+    """Prepare configs in a staging folder and move everything into the cache.
+
+    Args:
+        builder: The dataset's builder.
+        configs: Config -> split -> its rows.
+        report: What the build did; kept as ``report.json`` beside the pictures.
+        report_text: The same for a person; kept as ``report.txt``.
+        fingerprint: Hash of the build.
+        staged: The staging folder, with the pictures in ``build/``.
+        cache: The datasets cache.
+
+    Returns:
+        The report, with ``configs`` and ``report_file`` added.
+
+    Raises:
+        PublishError: The cache cannot be written.
+    """
+    folder = staged / "build"
+    folder.mkdir(exist_ok=True)
+    (folder / "report.json").write_text(
+        json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (folder / "report.txt").write_text(report_text + "\n", encoding="utf-8")
+    for name, rows in tqdm(configs.items(), desc="preparing configs", unit=" configs"):
+        _prepare(builder, name, rows, fingerprint, staged / "cache")
+    publish(cache, staged, builder.NAME, configs, str(builder.VERSION), fingerprint)
+    home = build_folder(cache, builder.NAME, fingerprint)
+    return report | {"configs": list(configs), "report_file": str(home / "report.json")}
+
+
+def _prepare(
+    builder: type[PreparedBuilder],
+    name: str,
+    rows: Mapping[str, Rows],
+    fingerprint: str,
+    cache_dir: Path,
+) -> None:
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        builder(
+            name, rows=rows, fingerprint=fingerprint, cache_dir=cache_dir
+        ).download_and_prepare()
+    except (datasets.exceptions.DatasetGenerationError, OSError) as error:
+        raise PublishError(
+            f"{name}: the rows cannot be written to {cache_dir} ({error.__cause__ or error}). "
+            "Make room there, or set HF_DATASETS_CACHE to another disk."
+        ) from error
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
