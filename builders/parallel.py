@@ -1,7 +1,7 @@
 """Work for several processes whose results come back in order, with little in memory."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -49,3 +49,9 @@ def in_order(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def chunks(values: Sequence[Job], size: int) -> Iterator[tuple[Job, ...]]:
+    """Cut ``values`` into pieces of ``size``, the last one shorter where it must be."""
+    for start in range(0, len(values), size):
+        yield tuple(values[start : start + size])

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from soubench.builders.errors import BuildError, SoubenchError
+from soubench.builders.errors import BuildError, FormatError, SoubenchError
 
 Command = Callable[[argparse.Namespace], None]
 
@@ -33,9 +33,54 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     build = commands.add_parser(
-        "build", help="build a dataset from annotation folders into the local datasets cache"
+        "build", help="build a dataset into the local datasets cache"
+    ).add_subparsers(required=True, metavar="DATASET")
+    _add_sou_vqa(build.add_parser("sou-vqa", help="questions about small objects"))
+    _add_primitive_shapes(build.add_parser("primitive-shapes", help="drawn shapes"))
+
+    render = commands.add_parser("render", help="draw one configuration of primitive shapes")
+    render.add_argument("configuration", metavar="CONFIG.json", type=Path)
+    render.add_argument("--renderer", choices=("pillow", "tikz"), default="pillow")
+    render.add_argument("--out", metavar="FILE.png", type=Path, help="default: CONFIG.png")
+    render.set_defaults(command=_render)
+
+    stats = commands.add_parser("stats", help="write histograms of a built dataset as PNG")
+    stats.add_argument("dataset", choices=("primitive-shapes",))
+    stats.add_argument("--out", metavar="DIR", type=Path, default=Path("stats"))
+    stats.set_defaults(command=_stats)
+
+    install = commands.add_parser(
+        "install-metrics", help="make evaluate.load find the metrics by name"
     )
-    build.add_argument("dataset", help="name of the dataset: sou-vqa")
+    install.add_argument("names", nargs="*", help="metrics to install (default: all)")
+    install.set_defaults(command=_install_metrics)
+
+    demo = commands.add_parser(
+        "demo", help="draw demo scenes, build a small sou-vqa, score baselines; no download"
+    )
+    demo.add_argument("dataset", nargs="?", choices=tuple(DEMOS), default="sou-vqa")
+    demo.add_argument("--out", metavar="DIR", type=Path, help="where it lies (a cache folder)")
+    demo.add_argument("--pictures", metavar="N", type=_positive, default=12, help="how many, each")
+    _add_workers(demo)
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+DEMOS = {"sou-vqa": "demo_sou_vqa", "primitive-shapes": "demo_primitive_shapes"}
+"""Dataset -> its function in ``soubench.demo``."""
+
+
+def _add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=_positive,
+        default=os.cpu_count() or 1,
+        help="processes; changes no byte of the result (default: all cores)",
+    )
+
+
+def _add_sou_vqa(build: argparse.ArgumentParser) -> None:
     build.add_argument("config", help="what to build: driving, aerial, underwater, all, ..")
     build.add_argument(
         "--source",
@@ -61,33 +106,29 @@ def _parser() -> argparse.ArgumentParser:
         help="how wrong options are drawn (default: paper)",
     )
     build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
-    build.add_argument(
-        "--workers",
-        metavar="N",
-        type=_positive,
-        default=os.cpu_count() or 1,
-        help="processes that decode and mark pictures (default: all cores)",
-    )
+    _add_workers(build)
     build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
     build.add_argument(
         "--max-pixels", metavar="N", type=_positive, help="refuse larger pictures (100000000)"
     )
-    build.set_defaults(command=_build)
+    build.set_defaults(command=_build_sou_vqa)
 
-    install = commands.add_parser(
-        "install-metrics", help="make evaluate.load find the metrics by name"
-    )
-    install.add_argument("names", nargs="*", help="metrics to install (default: all)")
-    install.set_defaults(command=_install_metrics)
 
-    demo = commands.add_parser(
-        "demo", help="draw demo scenes, build a small sou-vqa, score baselines; no download"
+def _add_primitive_shapes(build: argparse.ArgumentParser) -> None:
+    build.add_argument(
+        "--pictures",
+        metavar="SPLIT=N",
+        action="append",
+        default=[],
+        help="pictures of a split, such as train=5000; the paper's numbers where not given",
     )
-    demo.add_argument("--out", metavar="DIR", type=Path, help="where it lies (a cache folder)")
-    demo.add_argument("--pictures", metavar="N", type=_positive, default=12, help="per source")
-    demo.add_argument("--workers", metavar="N", type=_positive, default=os.cpu_count() or 1)
-    demo.set_defaults(command=_demo)
-    return parser
+    build.add_argument("--renderer", choices=("pillow", "tikz"), default="pillow")
+    build.add_argument(
+        "--keep-tex", metavar="DIR", type=Path, help="keep the .tex files of the TikZ renderer"
+    )
+    build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
+    _add_workers(build)
+    build.set_defaults(command=_build_primitive_shapes)
 
 
 def _positive(text: str) -> int:
@@ -109,9 +150,7 @@ def _pairs(flag: str, values: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _build(args: argparse.Namespace) -> None:
-    if args.dataset != "sou-vqa":
-        raise BuildError(f"There is no dataset {args.dataset!r} to build. Expected sou-vqa.")
+def _build_sou_vqa(args: argparse.Namespace) -> None:
     roots = {name: Path(v).expanduser() for name, v in _pairs("--source", args.source).items()}
     splits = _pairs("--split", args.split)
 
@@ -135,6 +174,71 @@ def _build(args: argparse.Namespace) -> None:
     print(f'Load it from any folder: load_dataset("sou-vqa", "{args.config}")')
 
 
+def _build_primitive_shapes(args: argparse.Namespace) -> None:
+    from soubench.builders.shapes.build import ShapesOptions
+    from soubench.dataset_scripts.primitive_shapes.primitive_shapes import (
+        build_primitive_shapes,
+        report_text,
+    )
+
+    pairs = _pairs("--pictures", args.pictures)
+    wrong = {split: n for split, n in pairs.items() if not n.isdecimal()}
+    if wrong:
+        raise BuildError(f"--pictures expects SPLIT=NUMBER, such as train=5000; got {wrong}.")
+    options = ShapesOptions(
+        seed=args.seed,
+        renderer=args.renderer,
+        pictures={split: int(n) for split, n in pairs.items()},
+        workers=args.workers,
+        keep_tex=args.keep_tex,
+    )
+    report = build_primitive_shapes(options)
+    print(report_text(report))
+    print(f"\nCard with contact sheets: {report['card']}")
+    print('Load it from any folder: load_dataset("primitive-shapes", "sentence")')
+
+
+def _render(args: argparse.Namespace) -> None:
+    import json
+
+    from soubench.builders.shapes.configuration import from_dict
+    from soubench.builders.shapes.draw import draw_picture
+    from soubench.builders.shapes.tikz import render_tikz
+
+    path: Path = args.configuration
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise FormatError(f"{path}: expected JSON of one configuration, but {error}.") from error
+    configuration = from_dict(data, str(path))
+    out = args.out or path.with_suffix(".png")
+    if args.renderer == "tikz":
+        (image,) = render_tikz([configuration])
+    else:
+        image = draw_picture(configuration)
+    image.save(out)
+    print(f"{out}: {image.width} x {image.height} px, configuration {configuration.md5()}")
+
+
+def _stats(args: argparse.Namespace) -> None:
+    from datasets import load_dataset
+
+    from soubench.builders.shapes.charts import count, draw_histograms
+
+    try:
+        splits = load_dataset(args.dataset, "tuple")
+    except FileNotFoundError as error:
+        raise BuildError(
+            f"{args.dataset} is not built: run soubench build {args.dataset} first."
+        ) from error
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name, rows in splits.items():
+        counts = count(rows["shapes"], (image.width for image in rows["image"]))
+        path = args.out / f"{args.dataset}-{name}.png"
+        draw_histograms(counts, path, f"{args.dataset}, {name}: {len(rows)} pictures")
+        print(path)
+
+
 def _install_metrics(args: argparse.Namespace) -> None:
     from soubench.builders.publishing.metric_cache import install_metrics
 
@@ -155,6 +259,6 @@ def _demo(args: argparse.Namespace) -> None:
     os.environ["HF_MODULES_CACHE"] = str(out / "modules")
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["HF_EVALUATE_OFFLINE"] = "1"
-    from soubench.demo import demo_sou_vqa
+    from soubench import demo
 
-    demo_sou_vqa(out, pictures=args.pictures, workers=args.workers)
+    getattr(demo, DEMOS[args.dataset])(out, pictures=args.pictures, workers=args.workers)

@@ -8,8 +8,12 @@ import evaluate
 
 from soubench.builders.demo_scenes import write_demo_sources
 from soubench.builders.publishing.metric_cache import install_metrics
+from soubench.builders.shapes.build import ShapesOptions
+from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
 from soubench.builders.sou.report import report_text
+from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
+from soubench.dataset_scripts.primitive_shapes.primitive_shapes import report_text as shapes_text
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
 from soubench.inference.baselines import BASELINES
 from soubench.inference.sou_table import score_replies, table_text
@@ -52,3 +56,29 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
         f"  HF_HUB_OFFLINE=1 HF_DATASETS_CACHE={out / 'datasets'} python -c "
         "\"from datasets import load_dataset; print(load_dataset('sou-vqa', 'aerial-ol'))\""
     )
+
+
+def demo_primitive_shapes(out: Path, *, pictures: int, workers: int) -> None:
+    """Draw a few pictures of every split, load them by name, print what is said of one.
+
+    Args:
+        out: Folder for the caches.
+        pictures: Pictures per split.
+        workers: Processes for the pictures.
+    """
+    datasets.utils.logging.set_verbosity_error()
+    evaluate.utils.logging.set_verbosity_error()
+    options = ShapesOptions(pictures=dict.fromkeys(SPLITS, pictures), workers=workers)
+    report = build_primitive_shapes(options)
+    print(shapes_text(report))
+    install_metrics(["sama"])
+    sama = evaluate.load("sama")
+    for output_format in ("sentence", "tuple"):
+        rows = datasets.load_dataset("primitive-shapes", output_format, split="test")
+        targets = rows["target"][:]
+        print(f'\nload_dataset("primitive-shapes", "{output_format}"): {rows[0]["question"]}')
+        print(f"  {targets[0]}")
+        own = sama.compute(predictions=targets, references=targets)["sama"]
+        other = sama.compute(predictions=targets[1:] + targets[:1], references=targets)["sama"]
+        print(f'  evaluate.load("sama"): {own:.3f} for the targets, {other:.3f} for another\'s')
+    print(f"\nCard with contact sheets: {report['card']}")

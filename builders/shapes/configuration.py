@@ -175,14 +175,20 @@ def _int_of(data: Mapping[str, Any], key: str, where: str) -> int:
     return value
 
 
-def overlapping_pairs(configuration: Configuration) -> Iterator[tuple[int, int]]:
+def overlapping_pairs(
+    configuration: Configuration, margin_px: float | None = None
+) -> Iterator[tuple[int, int]]:
     """Yield the pairs of shapes whose bounding boxes overlap by more than the margin.
 
     The boxes are those of the turned shapes; both overlaps, along x and along y, must exceed the
     margin (A.2.1: the relaxation that keeps shapes which hardly touch from counting as occluded).
+
+    Args:
+        configuration: The picture.
+        margin_px: Another margin than the configuration's own; negative for boxes that are near.
     """
     boxes = [shape.bounds() for shape in configuration.shapes]
-    margin = configuration.margin_px
+    margin = configuration.margin_px if margin_px is None else margin_px
     for i, a in enumerate(boxes):
         for j in range(i):
             b = boxes[j]

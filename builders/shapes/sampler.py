@@ -29,6 +29,7 @@ PAD_PX = 1
 HALF_SIZE_PX = (16, 28)
 SHORT_SHARE = (0.45, 0.70)
 MIN_VISIBLE_SHARE = 0.4
+MERGE_PX = 2
 TRAINING_ROTATIONS = (0, 15, 30)
 NEW_ROTATIONS = (45, 72)
 CENTER_TRIES = 40
@@ -148,8 +149,8 @@ def _range(half_extent: float) -> tuple[int, int]:
 
 
 def _colored(configuration: Configuration, rng: KeyedRandom) -> Configuration:
-    """Draw colors until no two overlapping shapes share one; all colors stay equally likely."""
-    pairs = list(overlapping_pairs(configuration))
+    """Draw colors until no two shapes share one that would merge; all stay equally likely."""
+    pairs = list(overlapping_pairs(configuration, -MERGE_PX))
     names = tuple(COLORS)
     while True:
         colors = [rng.choice(names) for _ in configuration.shapes]

@@ -31,14 +31,20 @@ class Attributes:
     occluded: bool
 
 
-def attributes(configuration: Configuration) -> list[Attributes]:
-    """Return what a target says, shapes from top to bottom, then from left to right.
+def target_order(configuration: Configuration) -> list[int]:
+    """Return the indices of the shapes in the order of a target: by center, top to bottom.
 
-    The paper fixes no order; this one can be read off the picture.
+    Shapes of one height go from left to right. The paper fixes no order; this one can be read off
+    the picture.
     """
+    shapes = configuration.shapes
+    return sorted(range(len(shapes)), key=lambda i: (shapes[i].center_y, shapes[i].center_x, i))
+
+
+def attributes(configuration: Configuration) -> list[Attributes]:
+    """Return what a target says of each shape, in its order."""
     occluded = {i for pair in overlapping_pairs(configuration) for i in pair}
     shapes = configuration.shapes
-    order = sorted(range(len(shapes)), key=lambda i: (shapes[i].center_y, shapes[i].center_x, i))
     return [
         Attributes(
             shape=shapes[i].kind,
@@ -49,7 +55,7 @@ def attributes(configuration: Configuration) -> list[Attributes]:
             rotation=shapes[i].rotation,
             occluded=i in occluded,
         )
-        for i in order
+        for i in target_order(configuration)
     ]
 
 

@@ -1,0 +1,1 @@
+"""primitive-shapes: drawn shapes and every attribute of them, as text."""

@@ -1,0 +1,141 @@
+"""Primitive shapes: pictures of a few drawn shapes, and every attribute of them as text."""
+
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import datasets
+from datasets import Features, Image, List, Value
+
+from soubench.builders.publishing.dataset_cache import build_folder, staging
+from soubench.builders.shapes.build import ShapesBuild, ShapesOptions, build_shapes, rows
+from soubench.builders.shapes.charts import contact_sheet
+from soubench.builders.shapes.targets import FORMATS
+from soubench.dataset_scripts.prepared import PreparedBuilder, datasets_cache, prepare_and_publish
+
+NAME = "primitive-shapes"
+VERSION = "1.0.0"
+PACKAGE = "soubench.dataset_scripts.primitive_shapes"
+MARKER = "<!-- splits -->"
+
+FEATURES = Features(
+    {
+        "id": Value("string"),
+        "image": Image(),
+        "question": Value("string"),
+        "target": Value("string"),
+        "shapes": {
+            "shape": List(Value("string")),
+            "color": List(Value("string")),
+            "quadrant": List(Value("string")),
+            "center_xy": List(List(Value("int32"), length=2)),
+            "relative_position": List(Value("string")),
+            "rotation": List(Value("int32")),
+            "occluded": List(Value("bool")),
+            "half_long": List(Value("int32")),
+            "half_short": List(Value("int32")),
+            "depth": List(Value("int32")),
+        },
+        "config_md5": Value("string"),
+    }
+)
+
+
+class PrimitiveShapes(PreparedBuilder):
+    """Two configs, one per output format, of the same pictures."""
+
+    NAME = NAME
+    VERSION = datasets.Version(VERSION)
+    BUILDER_CONFIGS = [  # noqa: RUF012
+        datasets.BuilderConfig(
+            name=name,
+            version=datasets.Version(VERSION),
+            description=f"Targets in {name} format",
+        )
+        for name in FORMATS
+    ]
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=(__doc__ or "").split("\n", 1)[0],
+            features=FEATURES,
+            citation=(files(PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
+            license="apache-2.0",
+        )
+
+
+def build_primitive_shapes(
+    options: ShapesOptions, *, cache_dir: Path | None = None
+) -> dict[str, Any]:
+    """Sample and draw all splits, and put both configs into the datasets cache.
+
+    Args:
+        options: Seed, renderer, sizes, workers.
+        cache_dir: The datasets cache; by default that of ``datasets``.
+
+    Returns:
+        ``dataset``, ``version``, ``fingerprint``, ``seed``, ``renderer``, ``pictures`` per split,
+        ``configs``, ``report_file``, and ``card`` with the contact sheets beside it.
+
+    Raises:
+        BuildError: A rule cannot be met or the renderer is not installed.
+        PublishError: The cache cannot be written.
+    """
+    cache = datasets_cache(cache_dir)
+    with staging(cache) as staged:
+        pictures = staged / "build" / "pictures"
+        result = build_shapes(VERSION, options, pictures)
+        final = build_folder(cache, NAME, result.fingerprint)
+        configs = {
+            output_format: {
+                split: partial(rows, result, output_format, split, final / "pictures")
+                for split in result.configurations
+            }
+            for output_format in FORMATS
+        }
+        _write_card(result, staged / "build")
+        report = {
+            "dataset": NAME,
+            "version": VERSION,
+            "fingerprint": result.fingerprint,
+            "seed": options.seed,
+            "renderer": options.renderer,
+            "pictures": {split: len(found) for split, found in result.configurations.items()},
+        }
+        return prepare_and_publish(
+            PrimitiveShapes,
+            configs,
+            report,
+            report_text(report),
+            fingerprint=result.fingerprint,
+            staged=staged,
+            cache=cache,
+        ) | {"card": str(final / "README.md")}
+
+
+def report_text(report: dict[str, Any]) -> str:
+    """Write a report for a person."""
+    lines = [
+        f"{report['dataset']} {report['version']}  seed {report['seed']}  renderer "
+        f"{report['renderer']}  fingerprint {report['fingerprint'][:16]}"
+    ]
+    lines += [f"  {split:<17}{n:>7} pictures" for split, n in report["pictures"].items()]
+    return "\n".join(lines)
+
+
+def _write_card(result: ShapesBuild, folder: Path) -> None:
+    """Write the card with the build's own numbers, and a contact sheet per split beside it."""
+    lines = ["| split | pictures | contact sheet |", "|---|---|---|"]
+    (folder / "sheets").mkdir()
+    for split, found in result.configurations.items():
+        sheet = f"sheets/{split}.png"
+        contact_sheet(sorted((folder / "pictures" / split).iterdir())).save(folder / sheet)
+        lines.append(f"| `{split}` | {len(found)} | ![{split}]({sheet}) |")
+    built = (
+        f"\nBuilt as version {result.version} with seed {result.options.seed} and the "
+        f"{result.options.renderer} renderer; fingerprint `{result.fingerprint}`."
+    )
+    card = (files(PACKAGE) / "README.md").read_text(encoding="utf-8")
+    card = card.replace(MARKER, "\n".join([*lines, built]))
+    (folder / "README.md").write_text(card, encoding="utf-8")
