@@ -1,0 +1,1 @@
+"""Dice coefficient of masks; see README.md."""

@@ -1,0 +1,1 @@
+../dice/masks.py
