@@ -60,19 +60,8 @@ class Shape:
 
     def outline(self) -> list[tuple[float, float]]:
         """Return the corners in px, ``ELLIPSE_CORNERS`` of them for round shapes."""
-        a, b = self.half_long, self.half_short
-        if self.kind in ("Circle", "Ellipse"):
-            steps = (2 * pi * i / ELLIPSE_CORNERS for i in range(ELLIPSE_CORNERS))
-            local = [(a * cos(t), b * sin(t)) for t in steps]
-        elif self.kind == "Triangle":
-            local = [(0, -a), (a * sqrt(3) / 2, a / 2), (-a * sqrt(3) / 2, a / 2)]
-        else:
-            local = [(-a, -b), (a, -b), (a, b), (-a, b)]
-        if not self.rotation:
-            return [(self.center_x + x, self.center_y + y) for x, y in local]
-        # y points down, so a turn that is counter-clockwise to the eye has this sign.
-        c, s = cos(radians(self.rotation)), sin(radians(self.rotation))
-        return [(self.center_x + x * c + y * s, self.center_y - x * s + y * c) for x, y in local]
+        center = (self.center_x, self.center_y)
+        return outline(self.kind, center, self.rotation, self.half_long, self.half_short)
 
     def half_extent(self) -> tuple[float, float]:
         """Return how far the shape reaches from its center, at most, along x and y, in px.
@@ -95,6 +84,24 @@ class Shape:
         corners = self.outline()
         xs, ys = [p for p, _ in corners], [q for _, q in corners]
         return (min(xs), min(ys), max(xs), max(ys))
+
+
+def outline(
+    kind: str, center_xy: tuple[float, float], rotation: float, half_long: float, half_short: float
+) -> list[tuple[float, float]]:
+    """Return the corners of a shape of any size; see ``Shape`` for the meaning of its parts."""
+    x0, y0 = center_xy
+    a, b = half_long, half_short
+    if kind in ("Circle", "Ellipse"):
+        steps = (2 * pi * i / ELLIPSE_CORNERS for i in range(ELLIPSE_CORNERS))
+        local = [(a * cos(t), b * sin(t)) for t in steps]
+    elif kind == "Triangle":
+        local = [(0, -a), (a * sqrt(3) / 2, a / 2), (-a * sqrt(3) / 2, a / 2)]
+    else:
+        local = [(-a, -b), (a, -b), (a, b), (-a, b)]
+    # y points down, so a turn that is counter-clockwise to the eye has this sign.
+    c, s = cos(radians(rotation)), sin(radians(rotation))
+    return [(x0 + x * c + y * s, y0 - x * s + y * c) for x, y in local]
 
 
 @dataclass(frozen=True, slots=True)

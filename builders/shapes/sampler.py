@@ -7,6 +7,7 @@ that rejection cannot skew them.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 from types import MappingProxyType
 
 from soubench.builders.errors import BuildError
@@ -111,7 +112,10 @@ def sample(rule: SplitRule, rng: KeyedRandom, name: str = "this split") -> Confi
 
 def _sized(kind: str, rotation: int, rule: SplitRule, rng: KeyedRandom) -> Shape:
     half = rng.integer(*HALF_SIZE_PX) * rule.shape_scale
-    short = round(half * rng.uniform(*SHORT_SHARE)) if kind in TWO_AXES else half
+    short = half
+    if kind in TWO_AXES:
+        # Whole px inside the range, whatever the size.
+        short = rng.integer(ceil(half * SHORT_SHARE[0]), floor(half * SHORT_SHARE[1]))
     return Shape(kind, "", 0, 0, rotation, half, short)
 
 

@@ -1,0 +1,129 @@
+"""primitive-shapes as its user meets it."""
+
+import json
+
+import datasets
+import pytest
+from datasets import load_dataset
+from PIL import Image
+
+from soubench.builders.shapes.charts import configuration_of
+from soubench.builders.shapes.draw import draw_picture
+from soubench.builders.shapes.sampler import SPLITS
+from soubench.builders.shapes.targets import FORMATS, attributes, parse
+from soubench.cli import main
+from soubench.dataset_scripts.primitive_shapes.primitive_shapes import FEATURES
+
+SIZES = {split: 5 for split in SPLITS} | {"train": 30, "test": 10}
+BUILD = ["build", "primitive-shapes", *(f"--pictures={s}={n}" for s, n in SIZES.items())]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cache")
+    datasets.config.HF_DATASETS_CACHE = path
+    assert main([*BUILD, "--workers=1"]) == 0
+    return path
+
+
+@pytest.fixture(params=FORMATS)
+def built(request, cache):
+    datasets.config.HF_DATASETS_CACHE = cache
+    return request.param, load_dataset("primitive-shapes", request.param)
+
+
+def test_loads_by_name_with_the_papers_splits(built):
+    _, splits = built
+    assert {name: rows.num_rows for name, rows in splits.items()} == SIZES
+    assert splits["train"].features == FEATURES
+
+
+def test_targets_and_pictures_follow_from_the_shapes(built):
+    output_format, splits = built
+    for rows in splits.values():
+        for row in rows:
+            configuration = configuration_of(row["shapes"], row["image"].width)
+            assert configuration.md5() == row["config_md5"]
+            said = attributes(configuration)
+            assert parse(row["target"], output_format) == said
+            assert row["shapes"]["color"] == [a.color for a in said]
+            assert row["image"].tobytes() == draw_picture(configuration).tobytes()
+
+
+def test_no_two_configurations_or_pictures_are_alike(built):
+    _, splits = built
+    rows = [row for part in splits.values() for row in part]
+    assert len({row["config_md5"] for row in rows}) == sum(SIZES.values())
+    assert len({row["image"].tobytes() for row in rows}) == sum(SIZES.values())
+
+
+def test_both_configs_share_one_rendering(cache):
+    datasets.config.HF_DATASETS_CACHE = cache
+    paths = []
+    for name in FORMATS:
+        rows = load_dataset("primitive-shapes", name, split="test")
+        rows = rows.cast_column("image", datasets.Image(decode=False))
+        paths.append([row["path"] for row in rows["image"]])
+    assert paths[0] == paths[1]
+
+
+def test_workers_change_nothing_and_seed_and_size_do_what_they_say(cache, tmp_path):
+    datasets.config.HF_DATASETS_CACHE = cache
+    before = load_dataset("primitive-shapes", "tuple", split="train")["target"][:]
+    datasets.config.HF_DATASETS_CACHE = tmp_path
+    assert main([*BUILD, "--workers=2"]) == 0
+    names = [
+        {f.name for f in (root / "primitive-shapes/tuple/1.0.0").iterdir()}
+        for root in (cache, tmp_path)
+    ]
+    assert names[0] == names[1]
+    larger = [arg.replace("train=30", "train=31") for arg in BUILD]
+    assert main([*larger, "--workers=1"]) == 0
+    longer = load_dataset("primitive-shapes", "tuple", split="train")["target"][:]
+    assert longer[:-1] == before
+    assert main([*BUILD, "--seed=1", "--workers=1"]) == 0
+    assert load_dataset("primitive-shapes", "tuple", split="train")["target"][:] != before
+
+
+def test_card_has_a_contact_sheet_per_split(cache):
+    (card,) = (cache / "soubench" / "primitive-shapes").glob("*/README.md")
+    text = card.read_text()
+    assert "<!--" not in text.replace("<!-- corruptions -->", "")
+    for split, n in SIZES.items():
+        assert f"| `{split}` | {n} | ![{split}](sheets/{split}.png) |" in text
+        with Image.open(card.parent / "sheets" / f"{split}.png") as sheet:
+            assert sheet.width > 1000
+
+
+def test_stats_writes_a_histogram_per_split(cache, tmp_path, capsys):
+    datasets.config.HF_DATASETS_CACHE = cache
+    assert main(["stats", "primitive-shapes", "--out", str(tmp_path / "s")]) == 0
+    written = sorted((tmp_path / "s").iterdir())
+    assert len(written) == len(SPLITS)
+    assert [str(p) in capsys.readouterr().out for p in written[:1]] == [True]
+    with Image.open(written[0]) as image:
+        assert image.width > 1000
+
+
+def test_render_draws_one_configuration(tmp_path, capsys):
+    data = {
+        "canvas_px": 64,
+        "shapes": [
+            {"kind": "Circle", "color": "Red", "center_xy": [32, 32], "rotation": 0, "half_long": 9}
+        ],
+    }
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(data))
+    assert main(["render", str(path)]) == 0
+    with Image.open(tmp_path / "c.png") as image:
+        assert image.getpixel((32, 32)) == (255, 0, 0)
+    path.write_text("{")
+    assert main(["render", str(path)]) == 2
+    assert "expected JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["train", "train=x", "train=0", "dev=3"])
+def test_wrong_sizes_get_one_clear_message(wrong, capsys, tmp_path):
+    datasets.config.HF_DATASETS_CACHE = tmp_path
+    assert main(["build", "primitive-shapes", f"--pictures={wrong}"]) == 2
+    assert "train" in capsys.readouterr().err
