@@ -1,0 +1,1 @@
+"""BLEU, ROUGE and BERTScore of captions; see README.md."""
