@@ -1,0 +1,1 @@
+"""Leaf counts and leaf centers of plants seen from above (Minervini et al., 2016)."""
