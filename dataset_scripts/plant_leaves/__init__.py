@@ -1,0 +1,1 @@
+"""plant-leaves: how many leaves a plant has, and where their centers are."""
