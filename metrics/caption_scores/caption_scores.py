@@ -235,10 +235,12 @@ def score(
 def _chosen(scores: Iterable[str] | None, bert: BertOptions) -> list[str]:
     if scores is None:
         chosen = list(SCORES if bert.model_type is not None else SCORES[:2])
+    elif isinstance(scores, str):
+        chosen = [scores]
     else:
-        chosen = [scores] if isinstance(scores, str) else list(scores)
+        chosen = list(scores) if isinstance(scores, Iterable) else []
     if not chosen or any(name not in SCORES for name in chosen):
-        msg = f"scores: expected some of {', '.join(SCORES)}, got {chosen!r}"
+        msg = f"scores: expected some of {', '.join(SCORES)}, got {scores!r}"
         raise ValueError(msg)
     idle = [
         name

@@ -299,6 +299,7 @@ def test_later_batches_count_rows_on(metric):
     [
         pytest.param({"scores": ["blue"]}, "expected some of bleu, rouge, bertscore", id="typo"),
         pytest.param({"scores": []}, "expected some of", id="no-scores"),
+        pytest.param({"scores": 5}, "expected some of", id="scores-as-number"),
         pytest.param({"tokenize": "intl"}, "expected one of 13a, zh, char", id="tokenizer"),
         pytest.param({"idf": True}, "idf: only BERTScore uses this", id="idle-option"),
         pytest.param(
