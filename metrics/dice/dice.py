@@ -159,7 +159,10 @@ class Dice(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no types
 
     def add(self, *, prediction: object = None, reference: object = None) -> None:
         """Read one row and keep it."""
-        self.add_batch(predictions=[prediction], references=[reference])
+        (pair,) = read_pairs([prediction], [reference], first_row=len(self))
+        evaluate.Metric.add(
+            self, prediction=dump_prediction(pair), reference=json.dumps(pair.references)
+        )
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, Any]:
         return score(

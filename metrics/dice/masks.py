@@ -223,8 +223,8 @@ def _read_size(value: Mapping[Any, Any], expected_hw: SizeHw | None) -> SizeHw:
 def _check_size(size_hw: SizeHw, expected_hw: SizeHw | None) -> None:
     if expected_hw is not None and size_hw != expected_hw:
         msg = (
-            f"the mask is {size_hw[0]} high and {size_hw[1]} wide, the reference "
-            f"{expected_hw[0]} high and {expected_hw[1]} wide; resize it first"
+            f"the mask is {size_hw[0]} high and {size_hw[1]} wide, expected {expected_hw[0]} high "
+            f"and {expected_hw[1]} wide as in the row's reference; resize it first"
         )
         raise NotAMask(msg)
 

@@ -210,6 +210,10 @@ def score(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def _dump_reference(row: Row) -> str:
+    return json.dumps([row.classes, row.pair.references])
+
+
 _DESCRIPTION = """
 Intersection over union of masks, with each mean named: per class and averaged over classes (miou),
 averaged over pictures (mean_iou), and of all pixels (cumulative_iou), counted on COCO run lengths.
@@ -281,17 +285,17 @@ class MaskIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no types
         evaluate.Metric.add_batch(
             self,
             predictions=[dump_prediction(row.pair) for row in rows],
-            references=[json.dumps([row.classes, row.pair.references]) for row in rows],
+            references=[_dump_reference(row) for row in rows],
         )
 
     def add(
         self, *, prediction: object = None, reference: object = None, classes: object = None
     ) -> None:
         """Read one row and keep it."""
-        self.add_batch(
-            predictions=[prediction],
-            references=[reference],
-            classes=None if classes is None else [classes],
+        columns = [[prediction], [reference], None if classes is None else [classes]]
+        (row,) = read_rows(*columns, first_row=len(self))
+        evaluate.Metric.add(
+            self, prediction=dump_prediction(row.pair), reference=_dump_reference(row)
         )
 
     def compute(

@@ -335,7 +335,7 @@ def test_prediction_of_another_size_is_unparsed(form, tmp_path):
     other = np.zeros((7, 8), dtype=np.uint8)
     prediction = FORMS[form](SQUARE, tmp_path / "m.png")
     result = scored([prediction], [other])
-    assert "6 high and 8 wide, the reference 7 high" in result["unparsed"][0]["reason"]
+    assert "6 high and 8 wide, expected 7 high" in result["unparsed"][0]["reason"]
     assert result["dice"] == 0.0
 
 
