@@ -57,8 +57,8 @@ def tikz() -> None:
     encode(image for c in samples[:10] for image in render_tikz([c]))
     single = (time.perf_counter() - start) / 10
     print(
-        f"with PNG, per picture: Pillow {1e3 * pillow:.2f} ms, batched TikZ {1e3 * batched:.2f} ms, "
-        f"one LaTeX run each {1e3 * single:.0f} ms"
+        f"with PNG, per picture: Pillow {1e3 * pillow:.2f} ms, "
+        f"batched TikZ {1e3 * batched:.2f} ms, one LaTeX run each {1e3 * single:.0f} ms"
     )
     print(f"  Pillow {batched / pillow:.1f} x as fast as batched TikZ")
     print(f"  batched TikZ {single / batched:.0f} x as fast as one run per picture")
