@@ -1,0 +1,1 @@
+"""Precision, recall and F1 of attribute frequencies; see README.md."""

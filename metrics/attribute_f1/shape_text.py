@@ -1,0 +1,1 @@
+../sama/shape_text.py

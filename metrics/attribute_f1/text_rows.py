@@ -1,0 +1,1 @@
+../sama/text_rows.py

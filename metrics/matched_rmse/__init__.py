@@ -1,0 +1,1 @@
+"""Count and center errors of matched points; see README.md."""

@@ -1,0 +1,1 @@
+"""Structured Attribute Matching Accuracy of described shapes; see README.md."""

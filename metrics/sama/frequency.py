@@ -1,0 +1,1 @@
+../attribute_f1/frequency.py
