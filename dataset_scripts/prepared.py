@@ -1,15 +1,19 @@
 """What all dataset scripts share: rows of a finished build, prepared into the datasets cache."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import datasets
 from tqdm import tqdm
 
+from soubench.builders.contact_sheet import contact_sheet
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.dataset_cache import build_folder, publish
+
+CARD_MARKER = "<!-- splits -->"
 
 Rows = Callable[[], Iterator[dict[str, Any]]]
 """Makes the rows of one split, each with a unique ``id``."""
@@ -72,7 +76,7 @@ def prepare_and_publish(
         cache: The datasets cache.
 
     Returns:
-        The report, with ``configs`` and ``report_file`` added.
+        The report, with ``configs``, ``report_file`` and ``folder`` (of the build) added.
 
     Raises:
         PublishError: The cache cannot be written.
@@ -87,7 +91,33 @@ def prepare_and_publish(
         _prepare(builder, name, rows, fingerprint, staged / "cache")
     publish(cache, staged, builder.NAME, configs, str(builder.VERSION), fingerprint)
     home = build_folder(cache, builder.NAME, fingerprint)
-    return report | {"configs": list(configs), "report_file": str(home / "report.json")}
+    return report | {
+        "configs": list(configs),
+        "report_file": str(home / "report.json"),
+        "folder": str(home),
+    }
+
+
+def write_card(
+    package: str, folder: Path, splits: Mapping[str, Sequence[Path]], built: str
+) -> None:
+    """Write a dataset's card with the build's own numbers, and a contact sheet per split.
+
+    Args:
+        package: The dataset's package, whose ``README.md`` has the line ``CARD_MARKER``.
+        folder: Where ``README.md`` and ``sheets/`` go.
+        splits: Split -> its pictures, in the order of the rows.
+        built: A sentence on how this build was made.
+    """
+    lines = ["| split | pictures | contact sheet |", "|---|---|---|"]
+    (folder / "sheets").mkdir(parents=True)
+    for split, pictures in splits.items():
+        sheet = f"sheets/{split}.png"
+        contact_sheet(pictures).save(folder / sheet)
+        lines.append(f"| `{split}` | {len(pictures)} | ![{split}]({sheet}) |")
+    card = (files(package) / "README.md").read_text(encoding="utf-8")
+    card = card.replace(CARD_MARKER, "\n".join([*lines, "", built]))
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _prepare(

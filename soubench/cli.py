@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from soubench.builders.errors import BuildError, FormatError, SoubenchError
 
@@ -37,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     ).add_subparsers(required=True, metavar="DATASET")
     _add_sou_vqa(build.add_parser("sou-vqa", help="questions about small objects"))
     _add_primitive_shapes(build.add_parser("primitive-shapes", help="drawn shapes"))
+    _add_plant_leaves(build.add_parser("plant-leaves", help="leaf counts and leaf centers"))
 
     render = commands.add_parser("render", help="draw one configuration of primitive shapes")
     render.add_argument("configuration", metavar="CONFIG.json", type=Path)
@@ -66,7 +68,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-DEMOS = {"sou-vqa": "demo_sou_vqa", "primitive-shapes": "demo_primitive_shapes"}
+DEMOS = {
+    "sou-vqa": "demo_sou_vqa",
+    "primitive-shapes": "demo_primitive_shapes",
+    "plant-leaves": "demo_plant_leaves",
+}
 """Dataset -> its function in ``soubench.demo``."""
 
 
@@ -129,6 +135,23 @@ def _add_primitive_shapes(build: argparse.ArgumentParser) -> None:
     build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
     _add_workers(build)
     build.set_defaults(command=_build_primitive_shapes)
+
+
+def _add_plant_leaves(build: argparse.ArgumentParser) -> None:
+    build.add_argument(
+        "--source",
+        metavar="plants=DIR",
+        action="append",
+        default=[],
+        help="the folder of the plant phenotyping set (Minervini et al., 2016)",
+    )
+    build.add_argument("--seed", type=int, default=0, help="seed of the split (default: 0)")
+    _add_workers(build)
+    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
+    build.add_argument(
+        "--max-pixels", metavar="N", type=_positive, help="refuse larger pictures (100000000)"
+    )
+    build.set_defaults(command=_build_plant_leaves)
 
 
 def _positive(text: str) -> int:
@@ -194,8 +217,36 @@ def _build_primitive_shapes(args: argparse.Namespace) -> None:
     )
     report = build_primitive_shapes(options)
     print(report_text(report))
-    print(f"\nCard with contact sheets: {report['card']}")
+    _print_built(report)
     print('Load it from any folder: load_dataset("primitive-shapes", "sentence")')
+
+
+def _build_plant_leaves(args: argparse.Namespace) -> None:
+    roots = _pairs("--source", args.source)
+    if set(roots) != {"plants"}:
+        raise BuildError(
+            "plant-leaves needs the folder of the plant phenotyping set and nothing else: "
+            f"--source plants=DIR; got {args.source or 'no --source'}."
+        )
+
+    from soubench.builders.images import MAX_PICTURE_PX
+    from soubench.builders.plants.prompt import load_prompt
+    from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leaves, report_text
+
+    report = build_plant_leaves(
+        Path(roots["plants"]).expanduser(),
+        seed=args.seed,
+        workers=args.workers,
+        prompt=load_prompt(args.prompt),
+        max_pixels=args.max_pixels or MAX_PICTURE_PX,
+    )
+    print(report_text(report))
+    _print_built(report)
+    print('Load it from any folder: load_dataset("plant-leaves", "sentence")')
+
+
+def _print_built(report: dict[str, Any]) -> None:
+    print(f"\nCard with contact sheets: {report['folder']}/README.md")
 
 
 def _render(args: argparse.Namespace) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 import datasets
 import evaluate
 
+from soubench.builders.demo_plants import write_demo_plants
 from soubench.builders.demo_scenes import write_demo_sources
 from soubench.builders.publishing.metric_cache import install_metrics
 from soubench.builders.shapes.build import ShapesOptions
 from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
 from soubench.builders.sou.report import report_text
+from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leaves
+from soubench.dataset_scripts.plant_leaves.plant_leaves import report_text as plants_text
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import report_text as shapes_text
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
@@ -81,4 +84,36 @@ def demo_primitive_shapes(out: Path, *, pictures: int, workers: int) -> None:
         own = sama.compute(predictions=targets, references=targets)["sama"]
         other = sama.compute(predictions=targets[1:] + targets[:1], references=targets)["sama"]
         print(f'  evaluate.load("sama"): {own:.3f} for the targets, {other:.3f} for another\'s')
-    print(f"\nCard with contact sheets: {report['card']}")
+    print(f"\nCard with contact sheets: {report['folder']}/README.md")
+
+
+def demo_plant_leaves(out: Path, *, pictures: int, workers: int) -> None:
+    """Draw plants in the folders of the plant set, build, load, score two simple answers.
+
+    Args:
+        out: Folder for sources and caches.
+        pictures: Not used: the folders hold a fixed number of plants.
+        workers: Processes for the pictures.
+    """
+    datasets.utils.logging.set_verbosity_error()
+    evaluate.utils.logging.set_verbosity_error()
+    sources = out / "demo-plants"
+    shutil.rmtree(sources, ignore_errors=True)
+    print("Drawing plants in the folders of the plant set ..")
+    report = build_plant_leaves(write_demo_plants(sources), workers=workers)
+    print(plants_text(report))
+    install_metrics(["matched_rmse"])
+    metric = evaluate.load("matched_rmse")
+    splits = datasets.load_dataset("plant-leaves", "sentence")
+    print(f'\nload_dataset("plant-leaves", "sentence"): {splits["test"][0]["question"]}')
+    print(f"  {splits['test'][0]['target']}\n")
+    always = splits["train"][0]["target"]
+    for name, rows in splits.items():
+        targets = rows["target"][:]
+        for who, replies in (("oracle", targets), ("one answer", [always] * len(targets))):
+            result = metric.compute(predictions=replies, references=targets)
+            print(
+                f"{name:<15} {who:<11} count RMSE {result['count_rmse']:6.2f}  "
+                f"center RMSE {result['center_rmse']:7.2f}"
+            )
+    print(f"\nCard with contact sheets: {report['folder']}/README.md")

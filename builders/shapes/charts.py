@@ -1,11 +1,9 @@
-"""Pictures about pictures: contact sheets, and histograms of what was drawn."""
+"""Histograms of what was drawn."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from soubench.builders.errors import BuildError
 from soubench.builders.shapes.configuration import (
@@ -16,28 +14,7 @@ from soubench.builders.shapes.configuration import (
     clusters,
 )
 
-SHEET_COLUMNS = 6
-SHEET_ROWS = 3
-SHEET_TILE_PX = 224
-SHEET_GAP_PX = 4
-SHEET_GREY = (120, 120, 120)
 QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
-
-
-def contact_sheet(pictures: Iterable[Path]) -> Image.Image:
-    """Put the first pictures side by side, each scaled to one size."""
-    step = SHEET_TILE_PX + SHEET_GAP_PX
-    paths = [path for path, _ in zip(pictures, range(SHEET_COLUMNS * SHEET_ROWS), strict=False)]
-    lines = -(-len(paths) // SHEET_COLUMNS)
-    sheet = Image.new(
-        "RGB", (SHEET_COLUMNS * step + SHEET_GAP_PX, lines * step + SHEET_GAP_PX), SHEET_GREY
-    )
-    for i, path in enumerate(paths):
-        with Image.open(path) as opened:
-            tile = opened.convert("RGB").resize((SHEET_TILE_PX, SHEET_TILE_PX))
-        place = (i % SHEET_COLUMNS * step, i // SHEET_COLUMNS * step)
-        sheet.paste(tile, (place[0] + SHEET_GAP_PX, place[1] + SHEET_GAP_PX))
-    return sheet
 
 
 def count(shapes: Iterable[Mapping[str, Any]], canvases: Iterable[int]) -> dict[str, Any]:

@@ -18,7 +18,12 @@ from soubench.builders.plants.prompt import Prompt, load_prompt
 from soubench.builders.plants.report import report, report_text
 from soubench.builders.plants.targets import FORMATS
 from soubench.builders.publishing.dataset_cache import build_folder, staging
-from soubench.dataset_scripts.prepared import PreparedBuilder, datasets_cache, prepare_and_publish
+from soubench.dataset_scripts.prepared import (
+    PreparedBuilder,
+    datasets_cache,
+    prepare_and_publish,
+    write_card,
+)
 
 __all__ = ["FEATURES", "NAME", "VERSION", "PlantLeaves", "build_plant_leaves", "report_text"]
 
@@ -84,7 +89,7 @@ def build_plant_leaves(
 
     Returns:
         The report, see ``soubench.builders.plants.report.report``, with ``configs`` (names that
-        can be loaded) and ``report_file`` added.
+        can be loaded), ``report_file`` and ``folder`` (which holds the card) added.
 
     Raises:
         FormatError: The folder is not what the reader expects.
@@ -93,13 +98,14 @@ def build_plant_leaves(
     """
     cache = datasets_cache(cache_dir)
     with staging(cache) as staged:
+        pictures = staged / "build" / "pictures"
         result = build(
             root,
             VERSION,
             prompt or load_prompt(),
             seed=seed,
             workers=workers,
-            pictures_folder=staged / "build" / "pictures",
+            pictures_folder=pictures,
             max_pixels=max_pixels,
         )
         data = report(result)
@@ -110,6 +116,19 @@ def build_plant_leaves(
             }
             for output_format in FORMATS
         }
+        write_card(
+            PACKAGE,
+            staged / "build",
+            {
+                split: [
+                    row.picture.image_path if row.file is None else pictures / row.file
+                    for row in result.rows
+                    if row.split == split
+                ]
+                for split in result.splits
+            },
+            f"Built as version {VERSION} with seed {seed}; fingerprint `{result.fingerprint}`.",
+        )
         return prepare_and_publish(
             PlantLeaves,
             configs,

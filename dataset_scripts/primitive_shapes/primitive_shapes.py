@@ -9,15 +9,18 @@ import datasets
 from datasets import Features, Image, List, Value
 
 from soubench.builders.publishing.dataset_cache import build_folder, staging
-from soubench.builders.shapes.build import ShapesBuild, ShapesOptions, build_shapes, rows
-from soubench.builders.shapes.charts import contact_sheet
+from soubench.builders.shapes.build import ShapesOptions, build_shapes, rows
 from soubench.builders.shapes.targets import FORMATS
-from soubench.dataset_scripts.prepared import PreparedBuilder, datasets_cache, prepare_and_publish
+from soubench.dataset_scripts.prepared import (
+    PreparedBuilder,
+    datasets_cache,
+    prepare_and_publish,
+    write_card,
+)
 
 NAME = "primitive-shapes"
 VERSION = "1.0.0"
 PACKAGE = "soubench.dataset_scripts.primitive_shapes"
-MARKER = "<!-- splits -->"
 
 FEATURES = Features(
     {
@@ -76,7 +79,8 @@ def build_primitive_shapes(
 
     Returns:
         ``dataset``, ``version``, ``fingerprint``, ``seed``, ``renderer``, ``pictures`` per split,
-        ``configs``, ``report_file``, and ``card`` with the contact sheets beside it.
+        ``configs``, ``report_file`` and ``folder``, which holds the card with a contact sheet per
+        split.
 
     Raises:
         BuildError: A rule cannot be met or the renderer is not installed.
@@ -94,7 +98,13 @@ def build_primitive_shapes(
             }
             for output_format in FORMATS
         }
-        _write_card(result, staged / "build")
+        write_card(
+            PACKAGE,
+            staged / "build",
+            {split: sorted((pictures / split).iterdir()) for split in result.configurations},
+            f"Built as version {VERSION} with seed {options.seed} and the {options.renderer} "
+            f"renderer; fingerprint `{result.fingerprint}`.",
+        )
         report = {
             "dataset": NAME,
             "version": VERSION,
@@ -111,7 +121,7 @@ def build_primitive_shapes(
             fingerprint=result.fingerprint,
             staged=staged,
             cache=cache,
-        ) | {"card": str(final / "README.md")}
+        )
 
 
 def report_text(report: dict[str, Any]) -> str:
@@ -122,20 +132,3 @@ def report_text(report: dict[str, Any]) -> str:
     ]
     lines += [f"  {split:<17}{n:>7} pictures" for split, n in report["pictures"].items()]
     return "\n".join(lines)
-
-
-def _write_card(result: ShapesBuild, folder: Path) -> None:
-    """Write the card with the build's own numbers, and a contact sheet per split beside it."""
-    lines = ["| split | pictures | contact sheet |", "|---|---|---|"]
-    (folder / "sheets").mkdir()
-    for split, found in result.configurations.items():
-        sheet = f"sheets/{split}.png"
-        contact_sheet(sorted((folder / "pictures" / split).iterdir())).save(folder / sheet)
-        lines.append(f"| `{split}` | {len(found)} | ![{split}]({sheet}) |")
-    built = (
-        f"\nBuilt as version {result.version} with seed {result.options.seed} and the "
-        f"{result.options.renderer} renderer; fingerprint `{result.fingerprint}`."
-    )
-    card = (files(PACKAGE) / "README.md").read_text(encoding="utf-8")
-    card = card.replace(MARKER, "\n".join([*lines, built]))
-    (folder / "README.md").write_text(card, encoding="utf-8")
