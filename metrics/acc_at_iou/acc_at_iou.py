@@ -1,0 +1,351 @@
+"""Grounding accuracy: the share of boxes that overlap the true one by more than a threshold."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import datasets
+import evaluate
+import numpy as np
+
+from .box_rows import MAX_PIXEL, Row, check_options, check_rows, check_thresholds
+from .box_text import RawBox, find_boxes
+from .formats import AUTO, FORMATS, Format, Frame, are_units, recognize, to_pixels
+from .overlap import best_match, iou_matrix, pair_iou
+from .reply import without_thought
+
+KNOWN = (AUTO, *FORMATS)
+UNITS = FORMATS["unit_xyxy"]
+
+
+class Reading(NamedTuple):
+    """How the numbers of one row are to be read.
+
+    Attributes:
+        name: Name of the format.
+        form: Its entry in the table.
+        only_units: Whether only decimals up to 1 are read (``auto`` without a wrapper).
+    """
+
+    name: str
+    form: Format
+    only_units: bool = False
+
+
+def declared(row: Row, text: str) -> Reading:
+    """Return the format of a row; ``auto`` takes the one that the reply's wrapper names.
+
+    Numbers under ``auto`` are pixels of the picture; a reply without a naming wrapper is read as
+    decimals up to 1, and as nothing else.
+
+    Args:
+        row: The row.
+        text: Its reply, thoughts removed.
+    """
+    name = row.format or AUTO
+    if name != AUTO:
+        return Reading(name, FORMATS[name])
+    if row.boxes:
+        return Reading(name, FORMATS["pixel_xyxy"])
+    named = recognize(text)
+    return Reading(name, FORMATS[named or "unit_xyxy"], only_units=named is None)
+
+
+def read_boxes(row: Row) -> list[list[float]]:
+    """Return the predicted boxes of a row in pixels of the picture; invalid ones are left out.
+
+    Quads, and the angle of a GeoChat box, are read from a text only where a reference of the row
+    is a quad: 8 numbers would be two boxes otherwise.
+
+    Args:
+        row: The row; its sizes must be there (``require_sizes``).
+    """
+    text = without_thought(row.text)
+    if not (row.boxes or text):
+        return []
+    reading = declared(row, text)
+    form = reading.form
+    quads = any(len(values) == 8 for values in row.references)
+    raw = [RawBox(tuple(values), has_point=any(v % 1 for v in values)) for values in row.boxes]
+    boxes = []
+    for box in raw or find_boxes(text, wrapper=form.wrapper, quads=quads):
+        is_unit = are_units(box.values, box.has_point)
+        if reading.only_units and not is_unit:
+            continue
+        pixels = to_pixels(
+            box.values,
+            UNITS if form.reads_units and is_unit else form,
+            order=box.order or form.order,
+            image_size=row.image_size,
+            input_size=row.input_size,
+            limit=MAX_PIXEL,
+            degrees=box.degrees if quads else None,
+        )
+        if pixels is not None:
+            boxes.append(pixels)
+    return boxes
+
+
+def require_sizes(rows: Sequence[Row], *, first_row: int = 0) -> None:
+    """Check that every row has the sizes that its format needs.
+
+    Args:
+        rows: Checked rows.
+        first_row: Number of the first row in messages.
+
+    Raises:
+        ValueError: A size is missing, or numbers are given where only tokens can be read.
+    """
+    for i, row in enumerate(rows, first_row):
+        if not (row.boxes or row.text.strip()):
+            continue
+        reading = declared(row, "")
+        frame = reading.form.frame
+        for name, size, is_needed in (
+            ("image_sizes", row.image_size, frame is not Frame.IMAGE),
+            ("input_sizes", row.input_size, frame is Frame.INPUT),
+        ):
+            if is_needed and not size:
+                msg = (
+                    f"row {i}: {name}: format {reading.name!r} counts in {frame.value}, so it "
+                    f"needs [width, height]; got none; pass {name}=[[width, height], ...]"
+                )
+                raise ValueError(msg)
+        if row.boxes and reading.form.wrapper == "patch":
+            msg = (
+                f"row {i}: predictions: expected a reply text for format {reading.name!r}, whose "
+                "boxes are tokens, got numbers; pass pixels with format='pixel_xyxy'"
+            )
+            raise ValueError(msg)
+
+
+def score(
+    rows: Sequence[Row], *, thresholds: Sequence[float] = (0.5,), strict: bool = True
+) -> dict[str, Any]:
+    """Return the share of hits, the mean IoU, and what was read (RRS-10K, Eq. 9).
+
+    A row with one reference scores its first box: 1 for a hit, else 0. A row with several scores
+    hits / max(boxes, references) of the one-to-one matching with the largest sum of IoU.
+
+    Args:
+        rows: Checked rows whose sizes are there.
+        thresholds: IoU thresholds, 0 to 1.
+        strict: Whether a hit has IoU > threshold (Eq. 9), or >= (RefCOCO practice).
+
+    Returns:
+        ``acc@<threshold>`` (0..1) for each threshold, ``mean_iou`` (0..1), ``unparsed_rate``
+        (0..1), ``extra_boxes`` (boxes beyond the number of references, summed over rows), ``n``,
+        ``ious`` (per row, 0..1) and ``boxes`` (per row, pixels of the picture). All rates are 0.0
+        without rows.
+    """
+    boxes = [read_boxes(row) for row in rows]
+    ious = np.zeros(len(rows))
+    hits = np.zeros((len(thresholds), len(rows)))
+    passes = np.greater if strict else np.greater_equal
+    levels = np.asarray(thresholds, dtype=np.float64)[:, None]
+    single = [i for i, row in enumerate(rows) if boxes[i] and len(row.references) == 1]
+    plain = [i for i in single if len(boxes[i][0]) == len(rows[i].references[0]) == 4]
+    if plain:
+        ious[plain] = pair_iou([boxes[i][0] for i in plain], [rows[i].references[0] for i in plain])
+    for i in set(single).difference(plain):
+        ious[i] = iou_matrix(boxes[i][:1], rows[i].references).item()
+    hits[:, single] = passes(ious[single], levels)
+    for i, row in enumerate(rows):
+        if boxes[i] and len(row.references) > 1:
+            iou = iou_matrix(boxes[i], row.references)
+            size = max(iou.shape)
+            for level, threshold in enumerate(thresholds):
+                total, n_hits = best_match(iou, passes(iou, threshold))
+                ious[i] = total / size
+                hits[level, i] = n_hits / size
+    n = len(rows)
+    return {
+        **{
+            f"acc@{threshold:g}": float(hits[level].mean()) if n else 0.0
+            for level, threshold in enumerate(thresholds)
+        },
+        "mean_iou": float(ious.mean()) if n else 0.0,
+        "unparsed_rate": sum(not found for found in boxes) / n if n else 0.0,
+        "extra_boxes": sum(
+            max(0, len(found) - len(row.references)) for found, row in zip(boxes, rows, strict=True)
+        ),
+        "n": n,
+        "ious": ious.tolist(),
+        "boxes": boxes,
+    }
+
+
+_DESCRIPTION = """
+Grounding accuracy: the share of rows whose box overlaps the true one by more than a threshold
+(IoU), from reply texts in the declared format of a model family, or from boxes. Nothing is guessed
+from the size of numbers; a reply without a whole box is unparsed and wrong.
+"""
+_INPUTS = """
+Args:
+    predictions: list of reply texts, boxes [x1, y1, x2, y2], quads of 8 numbers, or lists of
+        boxes and quads; they may mix. A missing reply is "".
+    references: list of boxes or quads in pixels of the picture, or of lists of them.
+    format: name of the format for all rows, or a list of names, one per row; "auto" reads what
+        its own wrapper names and decimals up to 1. Numbers under "auto" are pixels.
+    image_sizes: list of [width, height], pixels of the pictures.
+    input_sizes: list of [width, height], pixels of the resized pictures that the model saw.
+    thresholds: IoU thresholds, 0 to 1.
+    strict: True for IoU > threshold, False for IoU >= threshold.
+
+Returns:
+    acc@0.5 (one key per threshold): share of hits, 0 to 1, higher is better.
+    mean_iou: mean IoU, 0 to 1, higher is better; a row without a box counts 0.
+    unparsed_rate: share of rows without a valid box, 0 to 1, lower is better.
+    extra_boxes: boxes beyond the number of references, in all.
+    n: number of rows.
+    ious: IoU of each row.
+    boxes: boxes read from each row, pixels of the picture.
+
+Examples:
+    >>> metric = evaluate.load("acc_at_iou")
+    >>> metric.compute(
+    ...     predictions=['[{"bbox_2d": [100, 200, 300, 400], "label": "ship"}]'],
+    ...     references=[[200, 100, 600, 200]],
+    ...     format="qwen3_vl",
+    ...     image_sizes=[[2000, 500]],
+    ... )["acc@0.5"]
+    1.0
+"""
+_CITATION = """
+@software{soubench_acc_at_iou,
+  title = {acc_at_iou: grounding accuracy in declared box formats},
+  author = {The soubench authors},
+  year = {2026}
+}
+"""
+
+
+class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no types
+    """Grounding accuracy; see the card."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        numbers = datasets.Sequence(datasets.Value("float64"))
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            # What is stored; add_batch takes texts and boxes and brings them into this form.
+            features=datasets.Features(
+                {
+                    "predictions": {
+                        "text": datasets.Value("string"),
+                        "boxes": datasets.Sequence(numbers),
+                        "format": datasets.Value("string"),
+                        "image_size": numbers,
+                        "input_size": numbers,
+                    },
+                    "references": datasets.Sequence(numbers),
+                }
+            ),
+        )
+
+    def _store(self, rows: Sequence[Row]) -> None:
+        stored = [row._asdict() for row in rows]
+        references = [row.pop("references") for row in stored]
+        evaluate.Metric.add_batch(self, predictions=stored, references=references)
+
+    def add_batch(
+        self,
+        *,
+        predictions: object = None,
+        references: object = None,
+        format: object = None,
+        image_sizes: object = None,
+        input_sizes: object = None,
+    ) -> None:
+        """Check a batch of rows and keep it, with the formats and sizes that come with it."""
+        self._store(
+            check_rows(
+                predictions,
+                references,
+                format=format,
+                image_sizes=image_sizes,
+                input_sizes=input_sizes,
+                known=KNOWN,
+                first_row=len(self),
+            )
+        )
+
+    def add(
+        self,
+        *,
+        prediction: object = None,
+        reference: object = None,
+        format: str | None = None,
+        image_size: object = None,
+        input_size: object = None,
+    ) -> None:
+        """Check one row and keep it."""
+        self.add_batch(
+            predictions=[prediction],
+            references=[reference],
+            format=format,
+            image_sizes=[image_size],
+            input_sizes=[input_size],
+        )
+
+    def compute(
+        self,
+        *,
+        predictions: object = None,
+        references: object = None,
+        format: object = AUTO,
+        image_sizes: object = None,
+        input_sizes: object = None,
+        thresholds: object = (0.5,),
+        strict: bool = True,
+    ) -> dict[str, Any] | None:
+        """Score the rows given here and those added before.
+
+        Format and sizes go to the rows given here; without any, to the rows added without their
+        own.
+        """
+        levels = check_thresholds(thresholds)
+        options = {"format": format, "image_sizes": image_sizes, "input_sizes": input_sizes}
+        if predictions is not None or references is not None:
+            start = len(self)
+            rows = check_rows(predictions, references, known=KNOWN, first_row=start, **options)
+            require_sizes(rows, first_row=start)
+            self._store(rows)
+            options = {}
+        result: dict[str, Any] | None = evaluate.Metric.compute(
+            self, thresholds=levels, strict=strict, **options
+        )
+        return result
+
+    def _compute(
+        self,
+        predictions: list[dict[str, Any]],
+        references: list[list[list[float]]],
+        thresholds: list[float],
+        strict: bool,
+        format: object = AUTO,
+        image_sizes: object = None,
+        input_sizes: object = None,
+    ) -> dict[str, Any]:
+        given = check_options(
+            len(predictions),
+            format=format,
+            image_sizes=image_sizes,
+            input_sizes=input_sizes,
+            known=KNOWN,
+        )
+        rows = [
+            Row(
+                text=row["text"],
+                boxes=row["boxes"],
+                references=truth,
+                format=row["format"] or name,
+                image_size=row["image_size"] or image_size,
+                input_size=row["input_size"] or input_size,
+            )
+            for row, truth, (name, image_size, input_size) in zip(
+                predictions, references, given, strict=True
+            )
+        ]
+        require_sizes(rows)
+        return score(rows, thresholds=thresholds, strict=strict)

@@ -1,0 +1,1 @@
+../option_match/reply.py
