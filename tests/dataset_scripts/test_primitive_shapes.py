@@ -1,16 +1,18 @@
 """primitive-shapes as its user meets it."""
 
 import json
+from dataclasses import replace
 
 import datasets
+import evaluate
 import pytest
 from datasets import load_dataset
 from PIL import Image
 
 from soubench.builders.shapes.charts import configuration_of
 from soubench.builders.shapes.draw import draw_picture
-from soubench.builders.shapes.sampler import SPLITS
-from soubench.builders.shapes.targets import FORMATS, attributes, parse
+from soubench.builders.shapes.sampler import SPLITS, draw
+from soubench.builders.shapes.targets import FORMATS, Attributes, attributes, parse
 from soubench.cli import main
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import FEATURES
 
@@ -88,11 +90,63 @@ def test_workers_change_nothing_and_seed_and_size_do_what_they_say(cache, tmp_pa
 def test_card_has_a_contact_sheet_per_split(cache):
     (card,) = (cache / "soubench" / "primitive-shapes").glob("*/README.md")
     text = card.read_text()
-    assert "<!--" not in text.replace("<!-- corruptions -->", "")
+    assert "<!--" not in text
     for split, n in SIZES.items():
         assert f"| `{split}` | {n} | ![{split}](sheets/{split}.png) |" in text
         with Image.open(card.parent / "sheets" / f"{split}.png") as sheet:
             assert sheet.width > 1000
+
+
+def _wrong_quadrant(said):
+    quadrant = "bottom left" if said[0].quadrant != "bottom left" else "top right"
+    return [replace(said[0], quadrant=quadrant), *said[1:]]
+
+
+def _missing(said):
+    return said[:-1]
+
+
+def _surplus(said):
+    # Far from every other text, so that the pairing of the others stays as it is.
+    extra = Attributes("Hexagon", "Turquoise", "nowhere near", (0, 0), "beyond Hexagon", 7, True)
+    return [*said, extra]
+
+
+def _swapped(said):
+    first, second, *others = said
+    return [replace(first, color=second.color), replace(second, color=first.color), *others]
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "sama", "exact"),
+    [
+        pytest.param(list, lambda n: 1, lambda n: 1, id="nothing"),
+        pytest.param(
+            _wrong_quadrant, lambda n: 1 - 1 / (5 * n), lambda n: (n - 1) / n, id="one wrong"
+        ),
+        pytest.param(_missing, lambda n: (n - 1) / n, lambda n: (n - 1) / n, id="missing"),
+        pytest.param(_surplus, lambda n: n / (n + 1), lambda n: n / (n + 1), id="surplus"),
+        pytest.param(_swapped, lambda n: 1 - 2 / (5 * n), lambda n: (n - 2) / n, id="swapped"),
+    ],
+)
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_sama_gives_what_the_card_says(output_format, corrupt, sama, exact, installed_metrics):
+    pictures = []
+    for i in range(200):
+        said = attributes(draw("1.0.0", 0, "test", i))
+        # Swapping equal colors is no corruption, and near shapes may pair the other way round.
+        apart = abs(said[0].center_xy[0] - said[1].center_xy[0]) > 60
+        if said[0].shape != said[1].shape and said[0].color != said[1].color and apart:
+            pictures.append(said)
+    write = FORMATS[output_format]
+    result = evaluate.load("sama").compute(
+        predictions=[write(corrupt(said)) for said in pictures],
+        references=[write(said) for said in pictures],
+    )
+    assert len(pictures) > 50
+    sizes = [len(said) for said in pictures]
+    assert result["sama"] == pytest.approx(sum(map(sama, sizes)) / len(sizes))
+    assert result["sama_exact"] == pytest.approx(sum(map(exact, sizes)) / len(sizes))
 
 
 def test_stats_writes_a_histogram_per_split(cache, tmp_path, capsys):
