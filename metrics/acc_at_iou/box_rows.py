@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 MAX_PIXEL = 1e7
+_PLAIN_NUMBERS = frozenset({int, float})
 _HOW_TO_CALL = "call compute(predictions=[reply or box, ...], references=[[x1, y1, x2, y2], ...])"
 
 
@@ -52,13 +53,18 @@ def _column(name: str, values: Any) -> list[Any]:  # noqa: ANN401  # whatever a 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  # whatever a caller passes
     """Return arrays, tensors and tuples as lists, all levels."""
+    if type(value) in _PLAIN_NUMBERS:
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    # The first test only saves time: isinstance with an abstract class is slow.
+    return type(value) in _PLAIN_NUMBERS or (
+        isinstance(value, Real) and not isinstance(value, bool)
+    )
 
 
 def _shapes(value: object, where: str) -> list[list[float]]:
