@@ -31,16 +31,32 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
-def _point(value: Any, where: str) -> list[float]:  # noqa: ANN401  # whatever a caller may hand in
-    numbers = list(value) if _is_list(value) else []
+def _point(value: Any) -> list[float] | None:  # noqa: ANN401  # whatever a caller may hand in
     try:
-        point = [float(number) for number in numbers if not isinstance(number, str | bool)]
+        x, y = value
+        if isinstance(value, bytes | dict | set) or isinstance(x, str | bool):
+            return None
+        point = [float(x), float(y)]
     except (TypeError, ValueError, OverflowError):
-        point = []
-    if len(numbers) != 2 or len(point) != 2 or not all(map(math.isfinite, point)):
-        msg = f"{where}: expected a point of two finite numbers (x, y), got {_short(value)}"
-        raise ValueError(msg)
-    return point
+        return None
+    is_number = (
+        not isinstance(y, str | bool) and math.isfinite(point[0]) and math.isfinite(point[1])
+    )
+    return point if is_number else None
+
+
+def _points(name: str, values: Iterable[Any], row: int) -> list[list[float]]:
+    points = []
+    for i, value in enumerate(values):
+        point = _point(value)
+        if point is None:
+            msg = (
+                f"row {row}: {name}: point {i}: expected a point of two finite numbers (x, y), got "
+                f"{_short(value)}"
+            )
+            raise ValueError(msg)
+        points.append(point)
+    return points
 
 
 def _column(
@@ -66,10 +82,7 @@ def _column(
     if is_text:
         # A lone surrogate cannot be stored; broken detokenizers emit them.
         return [text.encode("utf-8", "replace").decode("utf-8") for text in rows]
-    return [
-        [_point(point, f"row {row}: {name}: point {i}") for i, point in enumerate(value)]
-        for row, value in enumerate(rows, first_row)
-    ]
+    return [_points(name, value, row) for row, value in enumerate(rows, first_row)]
 
 
 def check_point_rows(

@@ -41,7 +41,8 @@ def assign(costs: Sequence[int], n_rows: int, n_columns: int) -> list[tuple[int,
         n_columns: Columns of it, at least 1.
     """
     # scipy computes with doubles. Its duals reach n x the largest cost, and the sums it compares
-    # hold two costs and two duals.
+    # hold two costs and two duals. Six shapes on 224 x 224 px stay within that for texts of some
+    # 20,000 characters, of 500 where numbers are unread.
     if (2 * min(n_rows, n_columns) + 2) * max(costs) < _EXACT:
         matrix = np.array(costs, dtype=np.float64).reshape(n_rows, n_columns)
         rows, columns = linear_sum_assignment(matrix)
