@@ -20,8 +20,8 @@ from pathlib import Path
 import evaluate
 import numpy as np
 
-from soubench.metrics.acc_at_iou.acc_at_iou import KNOWN, check_rows, read_boxes
-from soubench.metrics.acc_at_iou.box_rows import Row
+from soubench.metrics.acc_at_iou.acc_at_iou import KNOWN, read_boxes
+from soubench.metrics.acc_at_iou.box_rows import Row, check_rows
 from soubench.metrics.acc_at_iou.overlap import iou_matrix, pair_iou
 
 PAIRS = 50_000

@@ -52,7 +52,7 @@ _BOX_KEY = re.compile(r"box|bound|coord|rect|roi", re.IGNORECASE)
 _CUT_END = re.compile(r"[\s,;:]*+(?:[(\[{][\s\d,.+-]*+)?")
 _FOUR = rf"{_NUMBER}{_UNIT}(?:(?:[ \t]{{0,3}},[ \t]{{0,3}}|[ \t]{{1,3}}){_NUMBER}{_UNIT}){{3}}"
 _BARE = re.compile(
-    rf"(?:\A\s{{0,8}}|\b(?:b?box|coord\w{{0,8}}|region|area|location|located|answer|at)\b"
+    rf"(?:\A(?:```\w{{0,8}})?\s{{0,8}}|\b(?:b?box|coord\w{{0,8}}|region|area|location|located|answer|at)\b"
     rf"[^\d\n+.-]{{0,30}})({_FOUR})[ \t*`\"'.]{{0,6}}$",
     re.MULTILINE | re.IGNORECASE,
 )
