@@ -30,7 +30,7 @@ BOXES_PER_SET = 20
 FOLDER = str(Path(__file__).parents[1] / "metrics" / "acc_at_iou")
 REPLIES = {
     "JSON": ("qwen3_vl", '```json\n[{"bbox_2d": [120, 340, 260, 455], "label": "ship"}]\n```'),
-    "tokens": ("florence2", "</s><s>ship<loc_12><loc_205><loc_33><loc_239></s>"),
+    "tokens": ("florence2", "</s><s>ship<loc_7><loc_70><loc_17><loc_170></s>"),
     "named": ("pixel_xyxy", "Top-left corner: (120, 340); bottom-right corner: (260, 455)."),
     "thought": (
         "qwen3_vl",

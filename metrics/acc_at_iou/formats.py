@@ -27,8 +27,8 @@ class Format(NamedTuple):
 
     Attributes:
         wrapper: How the numbers are written: ``text`` (brackets, JSON, names), or the special
-            tokens ``loc4`` (``<loc0256>``), ``loc`` (``<loc_256>``), ``patch``
-            (``<patch_index_0044>``) or ``angle`` (``{<25><30><50><60>|<0>}``).
+            tokens ``loc4`` (``<loc0070>``), ``loc`` (``<loc_70>``), ``patch``
+            (``<patch_index_0070>``) or ``angle`` (``{<12><34><26><45>|<0>}``).
         order: Meaning of the four numbers, where the reply does not name them.
         frame: What a coordinate counts.
         bins: Parts of the whole side, for ``Frame.BINS``.

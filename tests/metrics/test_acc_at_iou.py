@@ -302,10 +302,12 @@ def test_reply_is_read_in_its_format(name, text, expected):
     np.testing.assert_allclose(boxes, np.reshape(expected, np.shape(boxes)), atol=1e-9)
 
 
-def test_same_text_means_two_boxes():
-    text = '{"bbox_2d": [100, 100, 200, 200]}'
-    assert read(text, "qwen3_vl") == [[100, 50, 200, 100]]
-    assert read(text, "qwen2_5_vl", input_size=[500, 250]) == [[200, 200, 400, 400]]
+def test_same_text_means_two_boxes_as_the_card_says():
+    text = '{"bbox_2d": [100, 40, 300, 80]}'
+    assert read(text, "qwen3_vl", size=[2000, 1000]) == [[200, 40, 600, 80]]
+    # 100 / 1008 * 2000 = 198.41, 40 / 504 * 1000 = 79.37, ...
+    (found,) = read(text, "qwen2_5_vl", size=[2000, 1000], input_size=[1008, 504])
+    np.testing.assert_allclose(found, [198.41, 79.37, 595.24, 158.73], atol=0.01)
 
 
 @pytest.mark.parametrize(
