@@ -27,7 +27,8 @@ def install_metrics(
     """Copy metrics into the modules cache of `evaluate`, so that they load by name from anywhere.
 
     An identical copy is kept, and made the newest; copies of other versions are removed. Several
-    processes may install at once: each copy is staged and renamed, under a lock per metric.
+    processes may install at once: each copy is staged and renamed, under a lock per metric. A cache
+    that cannot be written will do if all copies in it are up to date.
 
     Args:
         names: Metrics to install; all if None.
@@ -53,6 +54,9 @@ def install_metrics(
         root = _importable_root(cache)
         return [_install_folder(name, folders[name], root) for name in wanted]
     except OSError as error:
+        installed = [_up_to_date(name, folders[name], cache) for name in wanted]
+        if all(installed):
+            return [target for target in installed if target is not None]
         msg = (
             f"expected to write metrics into {cache}, got {error}; make the folder writable or set "
             "HF_MODULES_CACHE"
@@ -76,9 +80,28 @@ def _evaluate_cache() -> Path:
     return Path(importlib.import_module("evaluate").config.HF_MODULES_CACHE)
 
 
+def _metrics_root(cache: Path) -> Path:
+    return cache / "evaluate_modules" / "metrics"
+
+
+def _up_to_date(name: str, source: Path, cache: Path) -> Path | None:
+    """Return the copy that `evaluate` would load if it equals the source, else None."""
+    root = _metrics_root(cache)
+    scripts = list((root / f"evaluate-metric--{name}").glob(f"*/{name}.py"))
+    newest = max(scripts, key=lambda script: script.stat().st_mtime, default=None)
+    version = _folder_hash(source)
+    is_current = (
+        newest is not None
+        and newest.parent.name == version
+        and _folder_hash(newest.parent) == version
+        and all((folder / "__init__.py").is_file() for folder in (cache, root.parent, root))
+    )
+    return newest.parent if newest is not None and is_current else None
+
+
 def _importable_root(cache: Path) -> Path:
     """Make the package folders that the import of a cached metric passes through."""
-    root = cache / "evaluate_modules" / "metrics"
+    root = _metrics_root(cache)
     root.mkdir(parents=True, exist_ok=True)
     for folder in (cache, root.parent, root):
         (folder / "__init__.py").touch(exist_ok=True)

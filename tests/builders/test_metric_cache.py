@@ -153,3 +153,32 @@ def test_cache_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "modules").write_text("")
     with pytest.raises(PublishError, match="HF_MODULES_CACHE"):
         install_metrics(modules_cache=tmp_path / "modules")
+
+
+def _refuse(*args, **kwargs):
+    raise PermissionError(30, "Read-only file system")
+
+
+def test_up_to_date_cache_may_be_read_only(tmp_path, own_metric, monkeypatch):
+    cache = tmp_path / "modules"
+    (installed,) = install_metrics(modules_cache=cache)
+    monkeypatch.setattr(metric_cache, "FileLock", _refuse)
+    assert install_metrics(modules_cache=cache) == [installed]
+    monkeypatch.undo()
+    monkeypatch.setattr(metric_cache, "metric_folders", lambda: {"option_match": own_metric})
+    monkeypatch.setattr(Path, "touch", _refuse)
+    assert install_metrics(modules_cache=cache) == [installed]
+
+
+@pytest.mark.parametrize("stale", ["changed", "damaged", "absent"])
+def test_read_only_cache_that_is_not_up_to_date_is_an_error(
+    tmp_path, own_metric, monkeypatch, stale
+):
+    cache = tmp_path / "modules"
+    if stale != "absent":
+        (installed,) = install_metrics(modules_cache=cache)
+        changed = own_metric if stale == "changed" else installed
+        (changed / "README.md").write_text("other")
+    monkeypatch.setattr(metric_cache, "FileLock", _refuse)
+    with pytest.raises(PublishError, match="Read-only"):
+        install_metrics(modules_cache=cache)
