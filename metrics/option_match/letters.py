@@ -18,7 +18,7 @@ _ORDINALS = {
 }  # fmt: skip
 _ORDINAL_WORD = r"first|second|third|fourth|fifth|sixth|seventh|eighth|last|[1-8](?:st|nd|rd|th)"
 _ORDINAL = re.compile(
-    rf"\b(?:the\s)?({_ORDINAL_WORD}|final)\s(?:answer\s)?(?:option|choice|alternative"
+    rf"(?<!\ba\s)\b(?:the\s)?({_ORDINAL_WORD}|final)\s(?:answer\s)?(?:option|choice|alternative"
     r"|candidate)\b(?!s)"
     rf"|\b(?:the\s)({_ORDINAL_WORD})\s(?:one|answer|item|entry)(?=\s?(?:[.!,;\n]|$|is\s(?:correct"
     r"|right|the)))"
@@ -44,9 +44,9 @@ _LOWER = re.compile(
     r"|\b(?:option|choice|letter|alternative|buchstabe|opción|opção"
     r"|opzione)\s?[\"'(:]{0,2}\s?([a-z])(?![\w'])"
     r"|\b(?:answer|ans|choice|option|antwort|respuesta|réponse|resposta|risposta)\b(?:\s(?:is"
-    r"|would\sbe|ist|est|es|é|è)|\s?[:=]){1,2}\s?[\"'(\[]{0,2}"
+    r"|would\sbe|ist|est|es|é|è)|'s|\s?[:=]){1,2}\s?[\"'(\[]{0,2}"
     r"([a-z])(?=[\"')\]]{0,2}\s?(?:[.,;:!)\n]|$))(?!\.\w)"
-    r"|\b(?:choose|select|pick|go\swith|go\sfor|say|guess"
+    r"|\b(?:choose|select|pick|go\swith|go\sfor|say|guess|so"
     r"|is)\s[\"'(]{0,2}([b-hj-z])(?=[\"')]{0,2}\s?(?:[.,;!\n]|$))(?!\.\w)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -55,7 +55,11 @@ _LOWER_HINT = re.compile(
     r"(?<![\w'.])[a-z](?![\w'])"
     r"(?:(?<!a)|(?! [\w\[])|(?<=[Oo]ption a)|(?<=[Cc]hoice a)|(?<=etter a))"
 )
-_SPAN_OF_LETTERS = re.compile(r"(?<![\w'])([A-Z])\s?[-&/+~]\s?(?=[A-Z](?![\w']))")
+_JOINED_LETTERS = re.compile(
+    r"(?:\b(?:answers?|options?|choices?|choose|select|pick)\b(?: is| are|\s?[:=])?\s?[\"'(\[]?"
+    r"|^\W*)([A-Z]{2,6})(?=\W*$|[.,;\n])",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 _LETTER = re.compile(
     r"(?<![A-Za-z0-9_°À-ɏ])(?<![A-Za-z0-9]-)(?<![A-Za-z]')(?<![A-Z]\.)(?<![A-Za-z]&)"
@@ -69,25 +73,12 @@ _VERB_AFTER = re.compile(
     r"|for|due|given"
     r"|fits|matches|would|should|could|can|cannot|can't|will|has|does|doesn't|do|undercounts"
     r"|overcounts|misses"
-    r"|over|rather|instead|than|to|through|thru|until|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
+    r"|over|here|rather|instead|than|to|through|thru|until|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
     r"|ou|et|ist"
     r"|est|es|true|false|correct|incorrect|wrong|right)\b",
     re.IGNORECASE,
 )
 _NOUN_BEFORE = re.compile(r"\b(?:options?|choices?|letters?|alternatives?)\s?[\"'(:]{0,3}\s?$")
-_NAME_BEFORE = re.compile(
-    r"\b(?:dock|terminal|runway|gate|pier|berth|hangar|building|zone|area|block|sector|section"
-    r"|lane|row|column"
-    r"|line|type|class|plan|vitamin|figure|fig\.|image|panel|step|point|region|site|base|camp"
-    r"|grade|group|team"
-    r"|level|phase|part|unit|room|road|route|highway|exit|platform|track|tower|series|size"
-    r"|appendix|table"
-    r"|wing|station|field|apron|taxiway|parking|lot|wharf|quay|harbou?r|district|cluster|category"
-    r"|object"
-    r"|marker|camera|hall|bay|pad|stand|corner|side|version|model|degrees?|band|channel|mr\.?"
-    r"|mrs\.?|dr\.?)"
-    r"\s(?:\d{1,3}\s)?$",
-)
 _STRONG_AFTER = re.compile(r"[\"'\]]{0,2}\s?(?:[.):]|$|\n)")
 
 
@@ -126,7 +117,15 @@ def promote(text: str, n_options: int) -> str:
         text = _ORDINAL.sub(lambda found: _ordinal_letter(found, n_options), text)
     if _LOWER_HINT.search(text):
         text = _LOWER.sub(_capitalized, text)
-    return _SPAN_OF_LETTERS.sub(r"\1, ", text)
+    valid = ALPHABET[:n_options]
+    return _JOINED_LETTERS.sub(lambda found: _spelled(found, valid), text)
+
+
+def _spelled(found: re.Match[str], valid: str) -> str:
+    letters = found.group(1)
+    if len(set(letters)) < len(letters) or not set(letters) <= set(valid):
+        return found.group()
+    return found.group()[: -len(letters)] + " and ".join(letters)
 
 
 def has_numbered_option(text: str) -> bool:
@@ -151,12 +150,15 @@ def _capitalized(found: re.Match[str]) -> str:
     return whole[:position] + whole[position].upper() + whole[position + 1 :]
 
 
-def find_letters(text: str, folded_options: Sequence[str]) -> list[LetterMention]:
+def find_letters(
+    text: str, folded_options: Sequence[str], name_before: re.Pattern[str]
+) -> list[LetterMention]:
     """Return every letter of the text that names an option, in order (R11, R20).
 
     Args:
         text: The promoted reply.
         folded_options: The option texts in lower case, to take "B (rider)" as one mention.
+        name_before: What stands before a letter that is part of a name.
     """
     lowered = text.lower()
     if len(lowered) != len(text):
@@ -166,7 +168,7 @@ def find_letters(text: str, folded_options: Sequence[str]) -> list[LetterMention
         start, end = found.span()
         letter = found.group()
         index = ord(letter) - ord("A")
-        before = lowered[max(0, start - 24) : start]
+        before = lowered[max(0, start - 36) : start]
         after = end
         while after < len(text) and after < end + 6 and text[after] in " \t:.)(\"'],-=":
             after += 1
@@ -177,16 +179,15 @@ def find_letters(text: str, folded_options: Sequence[str]) -> list[LetterMention
             and not (text[after + len(own_text) : after + len(own_text) + 1].isalnum())
         )
         has_noun = bool(before) and _NOUN_BEFORE.search(before) is not None
-        if not has_noun:
-            if before[-1:] == " " and _NAME_BEFORE.search(before):
-                continue
-            if (
-                letter in "AI"
-                and not has_own_text
-                and _WORD_AFTER.match(text, end)
-                and (letter == "I" or not _VERB_AFTER.match(text, end))
-            ):
-                continue
+        if name_before.search(before):
+            continue
+        if (
+            letter in "AI"
+            and not (has_noun or (has_own_text and text[end] != " "))
+            and _WORD_AFTER.match(text, end)
+            and (letter == "I" or not _VERB_AFTER.match(text, end))
+        ):
+            continue
         is_listed = text[end : end + 1] in (".", ")", ":") or before.endswith("(")
         if index >= len(folded_options) and not (has_noun or _STRONG_AFTER.match(text, end)):
             continue

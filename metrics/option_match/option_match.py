@@ -9,10 +9,10 @@ from typing import Any
 import datasets
 import evaluate
 
-from .evidence import Group, Weight, decide, group_mentions
+from .evidence import NAME_BEFORE, Group, Weight, decide, group_mentions, lower
+from .interval import clustered_interval
 from .letters import (
     ALPHABET,
-    LetterMention,
     find_letters,
     has_numbered_option,
     promote,
@@ -20,15 +20,15 @@ from .letters import (
 )
 from .option_text import (
     OptionTable,
+    find_amounts,
     find_boxes,
     find_names,
     match_none_of,
     match_polar,
-    match_quantity,
     option_table,
 )
 from .reply import read_reply
-from .rows import check_rows
+from .rows import Label, check_labels, check_rows
 
 _BARE = {
     form: index
@@ -87,21 +87,17 @@ _CLOSE_VERDICT = re.compile(
     re.IGNORECASE,
 )
 _LINE_VERDICT = re.compile(
-    rf"^\W{{0,6}}(?:option\s|choice\s)?[\"'(]?([A-Z])[\"')]{{0,2}}[.:)\s-][^\n]{{0,160}}?[\s:"
+    rf"^\W{{0,6}}(?:option\s|choice\s)?[\"'(]?([A-Z])[\"')]{{0,2}}[.:)\s-][^\n.;]{{0,160}}?[\s:"
     rf"(=\"',-]{_VERDICT_WORD}\W{{0,4}}$",
     re.IGNORECASE | re.MULTILINE,
 )
 _AFFIRMATIVE = frozenset({"yes", "true", "correct", "right"})
-_JOINED_LETTERS = re.compile(
-    r"(?:\b(?:answers?|options?|choices?|choose|select|pick)\b(?: is| are|\s?[:=])?\s?[\"'(\[]?"
-    r"|^\W*)([A-Z]{2,6})(?=\W*$|[.,;\n])",
-    re.MULTILINE,
-)
-_FIRST_SENTENCE = re.compile(r"[\s\"'(]*([^\n.!?;:,]{1,80}?)[\s\"')]*(?:[\n.!?;:,]|- |\(|$)")
 _ARTICLES = re.compile(
-    r"^(?:(?:a|an|the|one|it's|it is|this is|that is|option|answer)\s+)+", re.IGNORECASE
+    r"[\s\"'(]*(?:(?:a|an|the|one|it's|it is|this is|that is|option|answer)\s+)*", re.IGNORECASE
 )
+_SENTENCE_BREAK_AFTER = re.compile(r"[\s\"')]*(?:[\n.!?;:,(]|- |$)")
 _SENTENCE_BREAK = re.compile(r"[.?!:]\s|\n")
+_LEADS = re.compile(r"[.):]|[ \t\"')\].:,!]*\n")
 MAX_DEPTH = 3
 
 
@@ -121,7 +117,6 @@ class Reading:
         answered = read_reply(reply)
         self.plain_text = answered.text
         self.values = answered.values
-        self.boxed = answered.boxed
 
     @cached_property
     def table(self) -> OptionTable:
@@ -137,15 +132,10 @@ class Reading:
         return text
 
     @cached_property
-    def mentions(self) -> list[LetterMention]:
-        """The letters of ``text`` that stand for options."""
-        return find_letters(self.text, self.table.folded)
-
-    @cached_property
     def groups(self) -> list[Group]:
-        """The same, joined and weighed."""
-        groups = group_mentions(self.text, self.mentions)
-        return _lead_and_close(self.text, self.mentions, groups)
+        """The letters of ``text`` that stand for options, joined and weighed."""
+        mentions = find_letters(self.text, self.table.folded, NAME_BEFORE)
+        return _lead_and_close(self.text, group_mentions(self.text, mentions))
 
     @property
     def letters(self) -> str:
@@ -153,52 +143,22 @@ class Reading:
         return ALPHABET[: len(self.options)]
 
 
-def _opens_reply(text: str, mentions: Sequence[LetterMention]) -> bool:
-    """Tell whether the first letter is an answer: "B. rider", or alone on the first line (R1)."""
-    first = mentions[0]
-    if text[: first.start].strip(" \t\n\"'([:-.,"):
-        return False
-    is_list = first.letter == "A" and any(
-        mention.letter == "B" and mention.is_listed for mention in mentions
-    )
-    if first.is_listed:
-        return not is_list
-    line_end = text.find("\n", first.end)
-    return line_end >= 0 and not text[first.end : line_end].strip(" \t\"')].:,!")
+def _lead_and_close(text: str, groups: list[Group]) -> list[Group]:
+    """Raise a letter that opens the reply, and one alone at its end, to answers (R1, R4).
 
-
-def _closes_reply(text: str, mentions: Sequence[LetterMention]) -> bool:
-    """Tell whether the last letter is an answer: alone in the last line or sentence (R1, R4).
-
-    The last line of a list of options, complete or cut off, is none (R13).
+    A list of the options is one group of several letters, and stays what it is (R13).
     """
-    last = mentions[-1]
-    start = 0
-    for found in _SENTENCE_BREAK.finditer(text, max(0, last.start - 8), last.start):
-        start = found.end()
-    if not start or (text[start : last.start] + text[last.end :]).strip(" \t\n\"'()[].:,!-"):
-        return False
-    listed = [mention.letter for mention in mentions[:-1] if mention.is_listed]
-    return not listed or last.letter in listed or ord(last.letter) != ord(listed[-1]) + 1
-
-
-def _lead_and_close(
-    text: str, mentions: Sequence[LetterMention], groups: list[Group]
-) -> list[Group]:
-    """Raise the letter that opens the reply and the one that closes it to answers (R1, R4, R13)."""
-    if not mentions:
-        return groups
-    raised = set()
-    if _opens_reply(text, mentions):
-        raised.add(mentions[0].start)
-    if _closes_reply(text, mentions):
-        raised.add(mentions[-1].start)
-    return [
-        group._replace(weight=Weight.ANSWERED)
-        if group.start in raised and group.weight is not Weight.DENIED and len(group.letters) == 1
-        else group
-        for group in groups
-    ]
+    raised = []
+    for group in groups:
+        start, end = group.start, group.end
+        opens = not text[:start].strip(" \t\n\"'([:-.,") and _LEADS.match(text, end)
+        breaks = [found.end() for found in _SENTENCE_BREAK.finditer(text, max(0, start - 8), start)]
+        closes = breaks and not (text[breaks[-1] : start] + text[end:]).strip(" \t\n\"'()[].:,!-")
+        is_answer = (
+            (opens or closes) and group.weight is not Weight.DENIED and len(group.letters) == 1
+        )
+        raised.append(group._replace(weight=Weight.ANSWERED) if is_answer else group)
+    return raised
 
 
 def _bare(text: str, n_options: int) -> str | None:
@@ -218,14 +178,13 @@ def bare_letter(reading: Reading) -> str | None:
 def no_answer(reading: Reading) -> str | None:
     """R2, R25: nothing is left, an error message, or one token over and over."""
     text = reading.plain_text
-    if reading.values or reading.boxed:
+    if reading.values:
         return None
     if not any(char.isalnum() for char in text) or _ERROR.search(text):
         return ""
     tokens = text.split()
-    if len(tokens) >= 5 and len(set(tokens)) <= max(1, len(tokens) // 8):
-        return ""
-    return None
+    is_loop = len(set(tokens)) <= min(2, len(tokens) // 5) and tokens[-1] in tokens[:-1]
+    return "" if is_loop else None
 
 
 def marked_value(reading: Reading) -> str | None:
@@ -241,43 +200,10 @@ def marked_value(reading: Reading) -> str | None:
     return read[-1]
 
 
-def boxed_letter(reading: Reading) -> str | None:
-    r"""R3, R22: a ``\boxed{}`` that holds letters beats prose."""
-    if reading.boxed is None or reading.depth >= MAX_DEPTH:
-        return None
-    inner = Reading(reading.boxed, reading.options, reading.depth + 1)
-    letter = _bare(inner.plain_text, len(reading.options))
-    if letter is not None:
-        return letter
-    if inner.mentions:
-        return decide(inner.text, inner.groups, need_commitment=False)
-    return None
-
-
-def joined_letters(reading: Reading) -> str | None:
-    """R12: "ANSWER: AB" picks two."""
-    valid = reading.letters
-    for found in _JOINED_LETTERS.finditer(reading.text):
-        letters = found.group(1)
-        if all(letter in valid for letter in letters) and len(set(letters)) == len(letters):
-            return ""
-    return None
-
-
-def committed_letter(reading: Reading) -> str | None:
-    """R4, R9, R11, R12, R14: the last letter that the words around it make an answer."""
-    if not any(group.weight >= Weight.FAVORED for group in reading.groups):
-        return None
-    letter = decide(reading.text, reading.groups, need_commitment=True)
-    if letter is None:
-        return None
-    return letter if letter in reading.letters else ""
-
-
 def verdict_per_option(reading: Reading) -> str | None:
     """R4, R14: "A: no, B: yes": one option is affirmed among several judged ones."""
     verdicts: dict[str, bool] = {}
-    for pattern in (_LINE_VERDICT, _CLOSE_VERDICT):
+    for pattern in (_CLOSE_VERDICT, _LINE_VERDICT):
         for found in pattern.finditer(reading.text):
             letter = found.group(1)
             if letter in reading.letters:
@@ -290,23 +216,17 @@ def verdict_per_option(reading: Reading) -> str | None:
     return "" if affirmed else None
 
 
-def boxed_text(reading: Reading) -> str | None:
-    r"""R3, R5: a ``\boxed{}`` that holds an option's text."""
-    if reading.boxed is None or reading.depth >= MAX_DEPTH:
-        return None
-    return match_option(reading.boxed, reading.options, depth=reading.depth + 1) or None
+def stated_letter(reading: Reading) -> str | None:
+    """R1, R4, R9, R11, R12, R14: the letter that the words around it make an answer.
 
-
-def only_letter(reading: Reading) -> str | None:
-    """R1, R9, R12: one letter is left after the denied ones, and no option's text gainsays it."""
-    letter = decide(reading.text, reading.groups, need_commitment=False)
-    if not letter:
+    A letter that is only named counts if no other is left after the denied ones.
+    """
+    letter = decide(reading.groups)
+    is_committed = max((group.weight for group in reading.groups), default=0) >= Weight.FAVORED
+    if not letter and not is_committed:
         return None
-    if letter not in reading.letters:
-        return ""
-    if _is_refusal(reading.plain_text):
-        return ""
-    return letter
+    is_refused = not is_committed and _is_refusal(reading.plain_text)
+    return letter if letter and letter in reading.letters and not is_refused else ""
 
 
 def leading_yes_or_no(reading: Reading) -> str | None:
@@ -318,8 +238,13 @@ def leading_yes_or_no(reading: Reading) -> str | None:
 
 
 def refusal(reading: Reading) -> str | None:
-    """R25: a refusal names options without choosing one."""
-    return "" if _is_refusal(reading.plain_text) else None
+    """R10, R25: a refusal names options without choosing one, unless it is an option itself."""
+    text = reading.plain_text
+    if not _is_refusal(text):
+        return None
+    options = zip(reading.letters, reading.table.folded, strict=True)
+    said = [letter for letter, option in options if _is_refusal(option) and option in text.lower()]
+    return said[0] if said else ""
 
 
 def none_of_the_above(reading: Reading) -> str | None:
@@ -336,8 +261,20 @@ def any_yes_or_no(reading: Reading) -> str | None:
 
 
 def stated_quantity(reading: Reading) -> str | None:
-    """R5, R16: options that are numbers, with or without units."""
-    return match_quantity(reading.plain_text, reading.table) if reading.table.quantities else None
+    """R5, R16: options that are numbers, with or without units; a total beats its parts."""
+    if not reading.table.quantities:
+        return None
+    text = lower(reading.plain_text)
+    ranks = dict(find_amounts(text, reading.table, NAME_BEFORE))
+    starts = {mention.start: Weight(rank + 1) for mention, rank in ranks.items()}
+    groups = [
+        group._replace(weight=starts[group.start])
+        if Weight.DENIED < group.weight < Weight.ANSWERED
+        else group
+        for group in group_mentions(text, list(ranks), in_list=False)
+    ]
+    letter = decide(groups, last_from=Weight.FAVORED)
+    return letter if letter and letter in reading.letters else ""
 
 
 def stated_text(reading: Reading) -> str | None:
@@ -345,35 +282,23 @@ def stated_text(reading: Reading) -> str | None:
     text = reading.plain_text
     table = reading.table
     mentions = find_boxes(text, table) if table.boxes else find_names(text, table)
-    if not mentions:
-        return None
     groups = group_mentions(text, mentions)
-    lead = _FIRST_SENTENCE.match(text)
-    if lead and groups and groups[0].weight is Weight.NAMED:
-        spoken = _ARTICLES.sub("", lead.group(1)).strip()
-        first = mentions[0]
-        if spoken.lower() == text[first.start : first.end].lower():
-            groups[0] = (
-                groups[0]._replace(weight=Weight.FAVORED)
-                if len(groups[0].letters) == 1
-                else groups[0]
-            )
+    if groups and Weight.DENIED < groups[0].weight < Weight.FAVORED:
+        lead = groups[0]
+        if _ARTICLES.fullmatch(text, 0, lead.start) and _SENTENCE_BREAK_AFTER.match(text, lead.end):
+            groups[0] = lead._replace(weight=Weight.FAVORED)
     has_rivals = (
         len({letter for group in reading.groups for letter in group.letters if group.weight}) > 1
     )
-    return decide(text, groups, need_commitment=has_rivals)
+    return decide(groups, least=Weight.FAVORED if has_rivals else Weight.ASIDE)
 
 
 RULES: tuple[Callable[[Reading], str | None], ...] = (
     bare_letter,
     no_answer,
     marked_value,
-    boxed_letter,
-    joined_letters,
-    committed_letter,
     verdict_per_option,
-    boxed_text,
-    only_letter,
+    stated_letter,
     leading_yes_or_no,
     refusal,
     none_of_the_above,
@@ -415,7 +340,13 @@ def match_option(reply: str, options: Sequence[str], *, depth: int = 0) -> str:
 
 
 def score(
-    predictions: Sequence[str], references: Sequence[str], options: Sequence[Sequence[str]]
+    predictions: Sequence[str],
+    references: Sequence[str],
+    options: Sequence[Sequence[str]],
+    *,
+    groups: Sequence[Label] | None = None,
+    clusters: Sequence[Label] | None = None,
+    question_ids: Sequence[Label] | None = None,
 ) -> dict[str, Any]:
     """Return the accuracy of replies whose letters are read by ``match_option``.
 
@@ -423,11 +354,16 @@ def score(
         predictions: Replies.
         references: Capital letters.
         options: Option texts of each row.
+        groups: A label per row, for an accuracy per label.
+        clusters: The picture or source of each row, for an interval.
+        question_ids: The question of each row; rows of one question are its rotations.
 
     Returns:
         ``accuracy`` (0..1, an unparsed reply is wrong), ``unparsed_rate`` (0..1), ``letters``
         ("" if unparsed), ``letter_counts`` and ``reference_counts`` (by letter; "unparsed" among
-        the first), ``n``. Without rows both rates are 0.0.
+        the first), ``n``. Without rows both rates are 0.0. With groups ``accuracy_per_group`` and
+        ``n_per_group``, with clusters ``accuracy_interval`` and ``n_clusters``, with question ids
+        ``circular_accuracy`` and ``n_questions``.
     """
     letters = [
         match_option(reply, texts) for reply, texts in zip(predictions, options, strict=True)
@@ -436,17 +372,37 @@ def score(
     seen = ALPHABET[: max((len(texts) for texts in options), default=0)]
     found = Counter(letters)
     wanted = Counter(references)
-    n_right = sum(
-        letter == reference for letter, reference in zip(letters, references, strict=True)
-    )
-    return {
-        "accuracy": n_right / n if n else 0.0,
+    right = [letter == reference for letter, reference in zip(letters, references, strict=True)]
+    result: dict[str, Any] = {
+        "accuracy": sum(right) / n if n else 0.0,
         "unparsed_rate": found[""] / n if n else 0.0,
         "letters": letters,
         "letter_counts": {**{letter: found[letter] for letter in seen}, "unparsed": found[""]},
         "reference_counts": {letter: wanted[letter] for letter in seen},
         "n": n,
     }
+    if groups is not None:
+        members = _right_by_label(right, groups)
+        result["accuracy_per_group"] = {
+            label: sum(rows) / len(rows) for label, rows in members.items()
+        }
+        result["n_per_group"] = {label: len(rows) for label, rows in members.items()}
+    if clusters is not None:
+        result["accuracy_interval"] = clustered_interval(right, clusters)
+        result["n_clusters"] = len(set(clusters))
+    if question_ids is not None:
+        questions = _right_by_label(right, question_ids).values()
+        n_right = sum(all(rotations) for rotations in questions)
+        result["circular_accuracy"] = n_right / len(questions) if questions else 0.0
+        result["n_questions"] = len(questions)
+    return result
+
+
+def _right_by_label(right: Sequence[bool], labels: Sequence[Label]) -> dict[Label, list[bool]]:
+    members: dict[Label, list[bool]] = {}
+    for label, is_right in zip(labels, right, strict=True):
+        members.setdefault(label, []).append(is_right)
+    return members
 
 
 _DESCRIPTION = """
@@ -459,6 +415,11 @@ Args:
     predictions: list of str, the raw replies; a missing reply is "".
     references: list of letters ("A" or "a"), or of their indices 0 to n-1.
     options: list of lists of str, the option texts of each row, in the order of their letters.
+    groups: optional list with a label (str or int) per row.
+    clusters: optional list with the id of each row's picture or source.
+    question_ids: optional list with the id of each row's question; rows of one question are its
+        rotations.
+    The optional lists go to compute and cover all rows, in the order in which they were added.
 
 Returns:
     accuracy: share of rows whose letter is right, 0 to 1, higher is better.
@@ -467,6 +428,10 @@ Returns:
     letter_counts: how often each letter was read, and "unparsed".
     reference_counts: how often each letter is right.
     n: number of rows.
+    accuracy_per_group, n_per_group: with groups, dicts by label.
+    accuracy_interval, n_clusters: with clusters, the 95 % interval (low, high) of accuracy.
+    circular_accuracy, n_questions: with question_ids, the share of questions that are right in
+        every rotation, 0 to 1, higher is better.
 
 Examples:
     >>> metric = evaluate.load("option_match")
@@ -526,7 +491,50 @@ class OptionMatch(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no t
             options=rows.options[0],
         )
 
+    def compute(
+        self,
+        *,
+        predictions: Iterable[Any] | None = None,
+        references: Iterable[Any] | None = None,
+        options: Iterable[Any] | None = None,
+        groups: Iterable[Any] | None = None,
+        clusters: Iterable[Any] | None = None,
+        question_ids: Iterable[Any] | None = None,
+    ) -> dict[str, Any] | None:
+        """Score the rows given here and those added before.
+
+        The optional lists have one label per row, in the order in which the rows were added, those
+        of this call last. They are checked before anything is added.
+        """
+        columns = {"predictions": predictions, "references": references, "options": options}
+        given = {"groups": groups, "clusters": clusters, "question_ids": question_ids}
+        if any(labels is not None for labels in given.values()):
+            n_rows = len(self)
+            if any(column is not None for column in columns.values()):
+                rows = check_rows(**columns, first_row=n_rows)
+                columns = dict(rows._asdict())
+                n_rows += len(rows.predictions)
+            given = {
+                name: None if labels is None else check_labels(name, labels, n_rows)
+                for name, labels in given.items()
+            }
+        result: dict[str, Any] | None = evaluate.Metric.compute(self, **columns, **given)
+        return result
+
     def _compute(
-        self, predictions: list[str], references: list[str], options: list[list[str]]
+        self,
+        predictions: list[str],
+        references: list[str],
+        options: list[list[str]],
+        groups: list[Label] | None = None,
+        clusters: list[Label] | None = None,
+        question_ids: list[Label] | None = None,
     ) -> dict[str, Any]:
-        return score(predictions, references, options)
+        return score(
+            predictions,
+            references,
+            options,
+            groups=groups,
+            clusters=clusters,
+            question_ids=question_ids,
+        )

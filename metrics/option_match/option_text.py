@@ -6,7 +6,6 @@ A leaf module (see ``reply.py``).
 import re
 import unicodedata
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -72,13 +71,11 @@ _UNIT = (
 )
 _UNIT_AFTER = re.compile(rf"\s(?P<unit>{_UNIT})")
 _NUMBER = re.compile(
-    r"(?<![\w.])(?<!\d,)(?<![A-Za-z_]-)(?<!\$)(?P<number>[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)"
+    r"(?<![A-Za-z0-9_.À-ɏ])(?<![A-Za-z_]-)(?<!\$)(?P<number>[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)"
     r"|[-−]?\d{1,15}(?:\.\d{1,9})?)"
     rf"(?:[\s-]{{0,2}}(?P<unit>{_UNIT})|(?![A-Za-z0-9_]|,\d{{3}}(?!\d)|\.\d|\s?[x×]\s?\d"
     r"|-[A-Za-z]))",
 )
-_CJK_BEFORE_NUMBER = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])(?=\d)")
-_CJK_AFTER_NUMBER = re.compile(r"(?<=\d)(?=[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])")
 
 _ONES = {
     word: value
@@ -118,41 +115,26 @@ _NOT_A_COUNT = re.compile(
 )
 _NOT_A_COUNT_AFTER = re.compile(r"\s(?:of|is|can|could|that|which|would|must|might|or)\b")
 _CJK_NUMERAL = re.compile(
-    r"(?<!第)([一二两三四五六七八九十]{1,3})(?=[个個辆輛艘架只隻种種类類台座条條名位匹つ種])"
+    r"(?<!第)([一二两三四五六七八九十]{1,3})(?=[个個辆輛艘架只隻种種类類台座条條名位匹つ種]|\W*$)"
 )
 _CJK_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2}
-_NONE_PRESENT = re.compile(r"\b(?:there (?:are|is)|i (?:can )?see|i count) no\b|\b(?:zero|none)\b")
+_NONE_PRESENT = re.compile(
+    r"(?:\b(?:there (?:are|is)|i (?:can )?see|i count)|^\W*) ?no\s\w|\b(?:zero|none)\b"
+)
 
-_NAME_BEFORE = re.compile(
-    r"\b(?:dock|terminal|runway|gate|pier|berth|hangar|building|zone|block|sector|section|lane"
-    r"|rows?|columns?"
-    r"|line|figure|fig\.|image|panel|steps?|site|base|phase|part|room|road|route|highway|exit"
-    r"|platform|track"
-    r"|tower|appendix|table|stage|point|option|choice|question|level|error|code|version|page|no\."
-    r"|model)\s?[#:]?\s?$",
-)
-_NOT_EXACTLY_BEFORE = re.compile(
-    r"\b(?:more|fewer|less|greater|over|under|other|larger|smaller|higher|lower) than\s"
-    r"|\bnot\s(?:\w+\s)?$|\bover\s$|\bup to\s$|n't\s(?:\w+\s)?$"
-)
 _BRACKETED = re.compile(r"[\[(]\s?-?\d+(?:\.\d+)?(?:\s?,\s?-?\d+(?:\.\d+)?)+\s?[\])]")
 _ENUMERATION = re.compile(r"^[ \t]{0,4}(\d{1,2})[.)](?=[ \t]+\S)", re.MULTILINE)
 _APPROX = (
     r"(?:\s|\b(?:of|is|are|was|to|about|approximately|around|roughly|exactly|be|just|nearly"
     r"|almost|only|a|an|the|at|option|most|likely|probably|comes?|out|up)\b|[~≈:=\"'(-])*$"
 )
-_FINAL_BEFORE = re.compile(
-    r"(?:\b(?:answer|ans|final|result|conclusion|antwort|respuesta|réponse|resposta|risposta)\b"
-    rf"|答案|正解|答え|정답)[^.;\n\d]{{0,25}}?{_APPROX}"
-)
 _TOTAL_BEFORE = re.compile(
-    r"(?:\b(?:totals?|totall?ing|altogether|overall|in all|sum|equals|makes|making|gives|giving"
-    r"|yields|so|therefore|thus|hence"
-    rf"|adds? up to|combined|insgesamt|en total|au total)\b[^.;\n\d]{{0,30}}?|=|->|≈|共有?|总共"
-    rf"|總共|合計|一共|총)\s?{_APPROX}",
+    r"(?:\b(?:totals?|totall?ing|altogether|overall|in all|sum|equals|makes?|making|gives|giving"
+    r"|yields|so|therefore|thus|hence|adds? up to|combined|insgesamt|en total|au total)\b"
+    rf"[^.;\n\d]{{0,30}}?|=|->|≈|共有?|总共|總共|合計|一共|총)\s?{_APPROX}",
 )
 _TOTAL_AFTER = re.compile(
-    r"\s?(?:[\w-]{1,20}\s){0,5}?(?:in total|total\b|altogether|in all\b|overall|combined"
+    r" ?(?:[\w-]{1,20} ){0,5}?(?:in total|total\b|altogether|in all\b|overall|combined"
     r"|insgesamt|en total|au total)"
 )
 _STATED_BEFORE = re.compile(
@@ -164,16 +146,23 @@ _STATED_BEFORE = re.compile(
 _STATED_AFTER = re.compile(
     r"\s(?:[\w-]{1,20}\s){0,3}?(?:objects?|targets?|categories|instances|items)\b"
 )
-_UNSURE_BETWEEN = re.compile(
-    r"\s?(?:[a-z]{1,14}\s)?(?:or|to|bis|oder|或|-|~|/)\s?(?:maybe\s|even\s|perhaps\s)?"
+_PART_AFTER = re.compile(r"\s(?:\w+\s){0,2}?(?:of (?:them|which|whom|these|those)|more|others?)\b")
+_PART_BEFORE = re.compile(r"\b(?:of (?:which|them|whom)|including|another|plus)\s$|±\s?$")
+_BOUND_BEFORE = re.compile(
+    r"\b(?:at (?:least|most)|under|below|above|over|beyond|up to|exceeds|(?:minimum|maximum) of"
+    r"|than)\s$|[<>≤≥]=?\s?$"
 )
+_BOUND_AFTER = re.compile(r"\+(?!\s?\d)|\s(?:or|and)\s(?:more|fewer|less|over|above|below|under)\b")
 _LISTED_BETWEEN = re.compile(
-    r"\s?(?:[\w-]{1,20}\s?){0,3}(?:,|\band\b|\bplus\b|\+|&|;)[\s,]{0,3}(?:and\s|another\s|plus\s"
+    r"\s?(?:[\w-]{1,20}\s?){0,5}(?:,|\band\b|\bplus\b|\+|&|;)[\s,]{0,3}(?:and\s|another\s|plus\s"
     r"|then\s)?"
 )
-_BETWEEN_BEFORE = re.compile(r"\b(?:between|from)\s(?:about\s)?$")
+_OPTION_BEFORE = re.compile(r"\b(?:option|choice) $")
+_YEAR_BEFORE = re.compile(r"\bin $")
 
 _TOKEN = re.compile(r"[^\W_]+")
+_GLUED_BEFORE = re.compile(r"[^\W_][-_]\w")
+_GLUED_AFTER = re.compile(r"[-_][^\W_]|(?<=\d)[.,]\d")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _LONG_WORD = re.compile(r"[a-z]{4}")
 _INTEGER = re.compile(r"(?<![A-Za-z0-9_.])-?\d{1,9}(?:\.\d{1,6})?(?![A-Za-z0-9_])")
@@ -188,43 +177,38 @@ _NONE_OPTION = re.compile(
     r"^\W*(?:none|neither|no correct (?:option|answer)|以上都不|都不是)", re.IGNORECASE
 )
 _POLAR = {
-    "yes": "yes",
-    "no": "no",
-    "是": "yes",
-    "否": "no",
-    "ja": "yes",
-    "nein": "no",
-    "sí": "yes",
-    "oui": "yes",
-    "non": "no",
+    **dict.fromkeys(("yes", "yeah", "yep", "yup", "是", "是的", "有", "ja", "sí", "oui"), "yes"),
+    **dict.fromkeys(("no", "nope", "nah", "否", "不是", "没有", "沒有", "nein", "non"), "no"),
+    **dict.fromkeys(("true", "correct"), "yes"),
+    **dict.fromkeys(("false", "incorrect", "untrue"), "no"),
 }
 _LEADING_POLAR = re.compile(
-    r"^[\W_]*(?:answer\s?[:=]\s?)?(yes|yeah|yep|yup|no|nope|nah|是的?|否|不是|ja|nein|oui|non"
-    r"|sí)(?![\w-])(?!\s(?:idea|clue|answer|comment|information|image|picture|option|way|one\b"
-    r"|doubt|problem|red\b|text))",
+    r"^[\W_]*(?:answer\s?[:=]\s?)?(yes|yeah|yep|yup|no|nope|nah|true|false|是的?|否|不是|没有|沒有|有|ja"
+    r"|nein|oui|non|sí)(?![\w-])(?!\.?\s?\d|\s(?:idea|clue|answer|comment|information|image|picture"
+    r"|option|way|one\b|doubt|problem|red\b|text))",
     re.IGNORECASE,
 )
 _CLOSING_POLAR = re.compile(
-    r"(?:\b(?:answer|say|so|therefore|thus|hence|conclude|conclusion)\b[^.;\n]{0,25}?"
+    r"(?:\b(?:answer|say|so|therefore|thus|hence|conclude|conclusion|wait|actually)\b[^.;\n]{0,25}?"
     r"|答案)[\s:,是\"'(]{0,3}(?<![A-Za-z])(yes|no)(?![\w-])(?=[\"')]?\s?(?:[.,;!\n]|$))",
     re.IGNORECASE,
 )
 _OTHER_POLAR = re.compile(r"\W{0,3}(?:or|and|/)\W{0,3}(?:yes|no)\b", re.IGNORECASE)
-_NO_SUCH = re.compile(r"\bthere (?:is|are) no\b|\bno\W*$", re.IGNORECASE)
+_NO_SUCH = re.compile(
+    r"\bthere (?:is|are)(?:n't| not|\sno(?!\s(?:doubt|question|way)))\b|\bno\W*$|没有|沒有",
+    re.IGNORECASE,
+)
 _POLAR_WORD = re.compile(
     r"(?<![\w-])(yes|no)(?![\w-])(?!\s(?:longer|doubt|idea|way|matter|need|clue))", re.IGNORECASE
+)
+_TRUTH = re.compile(
+    r"(\bnot\s|n't\s)?(?:\w+\s)?\b(true|correct|false|incorrect|untrue)\b", re.IGNORECASE
 )
 
 
 def _fold_option(text: str) -> str:
     folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return folded.strip().lower()
-
-
-def _lower(text: str) -> str:
-    """Lower the text without moving a character; lower-case patterns are twice as fast."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text
 
 
 def _word_value(found: re.Match[str]) -> int:
@@ -251,9 +235,6 @@ def _cjk_value(numeral: str) -> int:
 
 def find_quantities(text: str) -> list[Quantity]:
     """Return the numbers of a text that can be an amount, digits and words alike (R5, R16, R20)."""
-    text = _lower(text)
-    if not text.isascii():
-        text = _CJK_AFTER_NUMBER.sub("\u2009", _CJK_BEFORE_NUMBER.sub("\u2009", text))
     quantities: list[Quantity] = []
     for found in _NUMBER.finditer(text):
         number = found["number"].replace(",", "").replace("−", "-")
@@ -295,20 +276,16 @@ def _option_quantity(text: str) -> Quantity | None:
     )
 
 
-def _plural_forms(tokens: tuple[str, ...]) -> set[tuple[str, ...]]:
+def _plural_forms(name: str) -> set[str]:
     """Return the plural and singular spellings of a name; person and people stay apart (R5)."""
-    last = tokens[-1]
-    forms = {last}
-    if last.isascii() and last.isalpha() and len(last) > 2:
-        forms |= {last + "s", last + "es"}
-        if last.endswith("y"):
-            forms.add(last[:-1] + "ies")
-        if last.endswith("s") and not last.endswith(("ss", "us", "is")):
-            forms.add(last[:-1])
-    spelled = {(*tokens[:-1], form) for form in forms}
-    if len(tokens) > 1:
-        spelled |= {("".join(form),) for form in spelled}
-    return spelled
+    forms = {name}
+    if name.isascii() and name.isalpha() and len(name) > 2:
+        forms |= {name + "s", name + "es"}
+        if name.endswith("y"):
+            forms.add(name[:-1] + "ies")
+        if name.endswith("s") and not name.endswith(("ss", "us", "is")):
+            forms.add(name[:-1])
+    return forms
 
 
 class OptionTable:
@@ -343,25 +320,36 @@ class OptionTable:
         return boxes if are_boxes else ()
 
     @cached_property
-    def names(self) -> dict[str, list[tuple[tuple[str, ...], int]]]:
-        """Spellings of the options by first token, as (tokens, index), longest first."""
-        token_lists = [tuple(_TOKEN.findall(option)) for option in self.folded]
-        exact = set(token_lists)
-        names: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-        for index, tokens in enumerate(token_lists):
-            for spelled in sorted(_plural_forms(tokens)) if tokens else ():
-                if spelled == tokens or spelled not in exact:
-                    names.setdefault(spelled[0], []).append((spelled, index))
-        for candidates in names.values():
-            candidates.sort(key=lambda candidate: -len(candidate[0]))
+    def names(self) -> dict[str, set[int]]:
+        """Indices of the options by spelling, without hyphens and blanks."""
+        spaced = [
+            "" if self.is_unspaced(option) else "".join(_TOKEN.findall(option))
+            for option in self.folded
+        ]
+        names: dict[str, set[int]] = {}
+        for index, name in enumerate(spaced):
+            for form in _plural_forms(name) if name else ():
+                if form == name or form not in spaced:
+                    names.setdefault(form, set()).add(index)
         return names
 
     @cached_property
+    def longest_name(self) -> int:
+        """How many words a name may take in a reply: "north east" is one option "northeast"."""
+        return 1 + max(len(_TOKEN.findall(option)) for option in self.folded)
+
+    @staticmethod
+    def is_unspaced(option: str) -> bool:
+        """Tell whether an option is in a script without spaces; one sign is read as a word."""
+        return len(option) > 1 and _CJK.search(option) is not None
+
+    @cached_property
     def polar(self) -> dict[str, str]:
-        """Letters of "yes" and "no" if both are options, else nothing."""
-        words = [_POLAR.get(option.strip(" .!")) for option in self.folded]
-        polar = {word: ALPHABET[index] for index, word in enumerate(words) if word is not None}
-        return polar if len(polar) == 2 else {}
+        """Letters of "yes" and "no" if each is one option, else nothing."""
+        words = [_POLAR.get(option.strip(" .!"), "") for option in self.folded]
+        if words.count("yes") != 1 or words.count("no") != 1:
+            return {}
+        return {word: ALPHABET[words.index(word)] for word in ("yes", "no")}
 
     @cached_property
     def none_letter(self) -> str:
@@ -373,9 +361,7 @@ class OptionTable:
     def unspaced(self) -> list[tuple[str, int]]:
         """Options in a script without spaces, as (text, index), longest first."""
         unspaced = [
-            (option, index)
-            for index, option in enumerate(self.folded)
-            if len(option) > 1 and _CJK.search(option)
+            (option, index) for index, option in enumerate(self.folded) if self.is_unspaced(option)
         ]
         return sorted(unspaced, key=lambda entry: -len(entry[0]))
 
@@ -403,63 +389,74 @@ def match_polar(text: str, table: OptionTable, *, is_plain: bool) -> str:
         leading = _LEADING_POLAR.match(text)
         if leading is None or _OTHER_POLAR.match(text, leading.end()):
             return ""
-        word = leading.group(1).lower()
-        return table.polar["no" if word.startswith("n") or word in ("否", "不是") else "yes"]
-    words = {found.group(1).lower() for found in _POLAR_WORD.finditer(text)}
-    if len(words) != 1 or (words == {"no"} and not _NO_SUCH.search(text)):
-        return ""
-    return table.polar[words.pop()]
+        return table.polar[_POLAR[leading.group(1).lower()]]
+    verdicts = {found.group(1).lower() for found in _POLAR_WORD.finditer(text)}
+    if "yes" not in verdicts:
+        verdicts = {"no"} if _NO_SUCH.search(text) else set()
+    if "true" in table.folded or "correct" in table.folded:
+        found_words = [
+            (bool(denied), _POLAR[word.lower()]) for denied, word in _TRUTH.findall(text)
+        ]
+        verdicts = {"no" if denied == (word == "yes") else "yes" for denied, word in found_words}
+    return table.polar[verdicts.pop()] if len(verdicts) == 1 else ""
 
 
-def match_quantity(text: str, table: OptionTable) -> str:
-    """Return the letter of the amount a reply states; a total beats its parts (R5, R16).
+def find_amounts(
+    text: str, table: OptionTable, name_before: re.Pattern[str]
+) -> list[tuple[TextMention, int]]:
+    """Return each amount of the reply with a rank: 0 a part, 1 plain, 2 stated, 3 a total (R16).
 
-    Every number is ranked: final answer, total, stated count, plain number. The best rank must name
-    one amount, and that amount must be an option: a number beside the options is never replaced by
-    the nearest one, nor by a part of the sum.
+    An amount beside the options has the letter "?": it is never replaced by the nearest one.
+
+    Args:
+        text: The cleaned reply in lower case.
+        table: Options that are amounts.
+        name_before: What stands before a number that is part of a name.
     """
-    text = _lower(text)
-    clean = (
-        text
-        if text.isascii()
-        else _CJK_AFTER_NUMBER.sub("\u2009", _CJK_BEFORE_NUMBER.sub("\u2009", text))
-    )
-    quantities = _amounts(clean, table)
-    if not quantities:
-        is_zero = [option for option in table.quantities if option.value == 0]
-        return _letter_of_quantity(0.0, table) if is_zero and _NONE_PRESENT.search(text) else ""
-    unsure: set[int] = set()
-    listed: set[int] = set()
-    for index, (left, right) in enumerate(pairwise(quantities)):
-        gap = clean[left.end : right.start]
-        if len(gap) > 60:
+    quantities = _amounts(text, table, name_before)
+    mentions = []
+    ranks = []
+    since = 0
+    for quantity in quantities:
+        start, end = quantity.start, quantity.end
+        before = text[max(since, start - 80) : start]
+        before = re.split(r"[.;!?]\s|\n\s*\n", before)[-1]
+        total = _TOTAL_AFTER.match(text, end)
+        is_aside = text.rfind("(", 0, start) > text.rfind(")", 0, start)
+        if is_aside or _PART_AFTER.match(text, end) or _PART_BEFORE.search(before):
+            ranks.append(0)
+        elif total or _TOTAL_BEFORE.search(before):
+            ranks.append(3)
+        elif _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, end):
+            ranks.append(2)
+        else:
+            ranks.append(1)
+        since = total.end() if total else end
+        is_bound = _BOUND_AFTER.match(text, end) or _BOUND_BEFORE.search(before)
+        letter = "" if is_bound else _letter_of_quantity(quantity, table)
+        mentions.append(TextMention(start, end, letter or "?"))
+    first = 0
+    for i, quantity in enumerate(quantities):
+        gap = text[quantity.end : quantities[i + 1].start] if i + 1 < len(quantities) else "."
+        if len(gap) <= 60 and _LISTED_BETWEEN.fullmatch(gap):
             continue
-        if _UNSURE_BETWEEN.fullmatch(gap) or _BETWEEN_BEFORE.search(
-            clean[max(0, left.start - 14) : left.start]
-        ):
-            unsure |= {index, index + 1}
-        elif _LISTED_BETWEEN.fullmatch(gap):
-            listed |= {index, index + 1}
-    ranks = [
-        _rank(clean, quantity, is_listed=index in listed)
-        for index, quantity in enumerate(quantities)
-    ]
-    best = max(ranks)
-    chosen = [index for index, rank in enumerate(ranks) if rank == best]
-    if any(index in unsure for index in chosen):
-        return ""
-    values = {_comparable(quantities[index], table) for index in chosen}
-    if len(values) == 1 or best >= 2:
-        if best == 0 and chosen[0] in listed:
-            return ""
-        return _letter_of_quantity(_comparable(quantities[chosen[-1]], table), table)
-    letters = {letter for value in values if (letter := _letter_of_quantity(value, table))}
-    if best == 0 and len(letters) == 1 and not listed:
-        return letters.pop()
-    return ""
+        # "21 objects, 7 on the left and 14 on the right": the first is the sum of its parts.
+        is_sum = i > first and (
+            sum(part.value for part in quantities[first + 1 : i + 1]) == quantities[first].value
+        )
+        for j in range(first, i + 1) if i > first else ():
+            ranks[j] = min(ranks[j], 1) if ranks[j] < 3 else 3
+        if is_sum:
+            ranks[first] = 3
+        first = i + 1
+    amounts = list(zip(mentions, ranks, strict=True))
+    if not amounts and _NONE_PRESENT.search(text):
+        zero = _letter_of_quantity(Quantity(0.0, 0.0, "", 0, 0), table)
+        return [(TextMention(0, 0, zero), 1)] if zero else []
+    return amounts
 
 
-def _amounts(text: str, table: OptionTable) -> list[Quantity]:
+def _amounts(text: str, table: OptionTable, name_before: re.Pattern[str]) -> list[Quantity]:
     dimension = table.quantities[0].dimension
     brackets = [found.span() for found in _BRACKETED.finditer(text)]
     enumerated = [found.span(1) for found in _ENUMERATION.finditer(text)]
@@ -471,48 +468,29 @@ def _amounts(text: str, table: OptionTable) -> list[Quantity]:
             cursor += 1
         if cursor < len(brackets) and brackets[cursor][0] <= quantity.start:
             continue
-        before = text[max(0, quantity.start - 30) : quantity.start]
+        before = text[max(0, quantity.start - 36) : quantity.start]
         if (
             quantity.start in skipped
-            or _NAME_BEFORE.search(before)
-            or _NOT_EXACTLY_BEFORE.search(before)
+            or quantity.dimension not in ("", dimension)
+            or name_before.search(before)
+            or _OPTION_BEFORE.search(before)
+            or (1900 < quantity.value < 2100 and _YEAR_BEFORE.search(before))
         ):
-            continue
-        if quantity.dimension not in ("", dimension):
             continue
         amounts.append(quantity)
     return amounts[:200] + amounts[200:][-200:]
 
 
-def _rank(text: str, quantity: Quantity, *, is_listed: bool) -> int:
-    before = text[max(0, quantity.start - 80) : quantity.start]
-    before = re.split(r"[.;!?]\s|\n\s*\n", before)[-1]
-    if _FINAL_BEFORE.search(before):
-        return 3
-    if _TOTAL_AFTER.match(text, quantity.end) or _TOTAL_BEFORE.search(before):
-        return 2
-    if is_listed or before.endswith("("):
-        return 0
-    line_end = text.find("\n", quantity.end)
-    line = text[text.rfind("\n", 0, quantity.start) + 1 : line_end if line_end >= 0 else None]
-    if line.strip(" .\t") == text[quantity.start : quantity.end]:
-        return 1
-    if _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, quantity.end):
-        return 1
-    return 0
-
-
-def _comparable(quantity: Quantity, table: OptionTable) -> float:
-    """Return the value to compare: the raw one where the reply or the options lack a unit."""
-    if quantity.dimension == "" and table.quantities[0].dimension:
-        raws = [option for option in table.quantities if option.raw == quantity.raw]
-        return raws[0].value if len(raws) == 1 else -1.0
-    return quantity.value
-
-
-def _letter_of_quantity(value: float, table: OptionTable) -> str:
-    indices = [index for index, option in enumerate(table.quantities) if option.value == value]
-    return ALPHABET[indices[0]] if len(indices) == 1 else ""
+def _letter_of_quantity(quantity: Quantity, table: OptionTable) -> str:
+    """Return the letter of the equal option; without a unit, or among equals, as it is written."""
+    equal = [
+        index
+        for index, option in enumerate(table.quantities)
+        if option.value == quantity.value or not quantity.dimension
+    ]
+    written = [index for index in equal if table.quantities[index].raw == quantity.raw]
+    chosen = written if len(equal) > 1 else equal
+    return ALPHABET[chosen[0]] if len(chosen) == 1 else ""
 
 
 def find_boxes(text: str, table: OptionTable) -> list[TextMention]:
@@ -561,43 +539,27 @@ def find_names(text: str, table: OptionTable) -> list[TextMention]:
     found ("tricycle" in "awning-tricycle").
     """
     lowered = text.lower()
-    if table.unspaced:
-        return _find_unspaced(lowered, table)
-    names = table.names
+    mentions = _find_unspaced(lowered, table)
     tokens = [(found.group(), found.start(), found.end()) for found in _TOKEN.finditer(lowered)]
-    mentions = []
     position = 0
     while position < len(tokens):
-        word, start, _ = tokens[position]
-        step = 1
-        for spelled, index in names.get(word, ()):
-            length = len(spelled)
-            if (
-                length > 1
-                and tuple(token for token, _, _ in tokens[position : position + length]) != spelled
-            ):
-                continue
+        start = tokens[position][1]
+        length = min(table.longest_name, len(tokens) - position)
+        while length:
             end = tokens[position + length - 1][2]
-            if not _is_name_whole(lowered, start, end):
-                continue
-            tied = {other for other_spelled, other in names[word] if other_spelled == spelled}
-            if len(tied) == 1:
-                mentions.append(TextMention(start, end, ALPHABET[index]))
-            step = length
-            break
-        position += step
-    return mentions
-
-
-def _is_name_whole(text: str, start: int, end: int) -> bool:
-    before = text[max(0, start - 2) : start]
-    after = text[end : end + 2]
-    glued_before = len(before) == 2 and before[1] in "-_" and before[0].isalnum()
-    glued_after = len(after) == 2 and after[0] in "-_" and after[1].isalnum()
-    decimal = (
-        len(after) == 2 and after[0] in ".," and after[1].isdigit() and text[end - 1].isdigit()
-    )
-    return not (glued_before or glued_after or decimal)
+            indices = table.names.get(
+                "".join(token[0] for token in tokens[position : position + length])
+            )
+            is_glued = _GLUED_BEFORE.match(lowered, max(0, start - 2)) or _GLUED_AFTER.match(
+                lowered, end
+            )
+            if indices and not is_glued:
+                if len(indices) == 1:
+                    mentions.append(TextMention(start, end, ALPHABET[min(indices)]))
+                break
+            length -= 1
+        position += max(1, length)
+    return sorted(mentions)
 
 
 def _find_unspaced(text: str, table: OptionTable) -> list[TextMention]:

@@ -90,7 +90,6 @@ _JSON_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _BOXED = re.compile(r"[\\\x08]?f?b?oxed\s?\{")
-_BOXED_CHARS = 200
 
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _UNTICKED = re.compile(r"^[^\w\n]*\[ \][^\n]*$|\[[xX]\]", re.MULTILINE)
@@ -104,21 +103,19 @@ _SINGLE_LETTER_TAG = re.compile(r"<([A-Z])>(?![^<]{0,200}</\1>)")
 _TAG = re.compile(
     r"</?[A-Za-z][^<>\n]{0,60}>|<\|[^<>\n]{1,40}\|>|\[/?(?:INST|answer)\]", re.IGNORECASE
 )
-_MARKDOWN = re.compile(r"\*+|`+|(?<!\w)_+|_+(?!\w)|^[ \t]*(?:#+|>+)", re.MULTILINE)
+_MARKDOWN = re.compile(r"\*+|`+|(?<!\w)_+|_+(?!\w)|#{2,}|^[ \t]*(?:#|>+(?!\s?\d))", re.MULTILINE)
 
 
 class Answered(NamedTuple):
-    r"""What a reply says once it is cleaned.
+    """What a reply says once it is cleaned.
 
     Attributes:
         text: The prose, without markup.
         values: Contents of answer tags and of JSON answer keys, in order (R3).
-        boxed: Content of the last ``\boxed{}``, or None.
     """
 
     text: str
     values: list[str]
-    boxed: str | None
 
 
 def without_thought(reply: str) -> str:
@@ -187,22 +184,6 @@ def tagged_values(text: str) -> list[str]:
     return values
 
 
-def boxed_value(text: str) -> str | None:
-    r"""Return what the last ``\boxed{}`` holds, braces balanced, or None (R3, R22)."""
-    if "oxed" not in text:
-        return None
-    ends = [found.end() for found in _BOXED.finditer(text)]
-    if not ends:
-        return None
-    depth = 1
-    inside = text[ends[-1] : ends[-1] + _BOXED_CHARS]
-    for position, char in enumerate(inside):
-        depth += (char == "{") - (char == "}")
-        if depth == 0:
-            return inside[:position]
-    return inside
-
-
 def plain(text: str) -> str:
     """Remove markdown, LaTeX, HTML and special tokens, keeping the words (R21, R22, R23)."""
     if "[ ]" in text and "[x]" in text.lower():
@@ -210,7 +191,7 @@ def plain(text: str) -> str:
     if "~~" in text:
         text = _STRUCK.sub(" ", text)
     if "\\" in text or "$" in text or "{" in text:
-        text = _LATEX_MARK.sub(" ", _LATEX_FONT.sub("", _BOXED.sub("{", text)))
+        text = _LATEX_MARK.sub(" ", _LATEX_FONT.sub("", _BOXED.sub(" answer: {", text)))
         text = text.replace("{", " ").replace("}", " ")
     if "<" in text or "[/" in text or "[I" in text:
         text = _TAG.sub(" ", _SINGLE_LETTER_TAG.sub(r"(\1)", text))
@@ -231,4 +212,4 @@ def read_reply(reply: str) -> Answered:
     if len(text) > HEAD_CHARS + TAIL_CHARS:
         text = f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
     text = first_turn(fold(text).strip())
-    return Answered(plain(text), tagged_values(text), boxed_value(text))
+    return Answered(plain(text), tagged_values(text))

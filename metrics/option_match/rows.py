@@ -5,12 +5,13 @@ they are refused before it sees them. A leaf module (see ``reply.py``).
 """
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MIN_OPTIONS = 2
 MAX_OPTIONS = 26
+Label = str | int
 _HOW_TO_CALL = (
     "call compute(predictions=[reply, ...], references=['A', ...], options=[['text', ...], ...])"
 )
@@ -35,8 +36,13 @@ def _short(value: object) -> str:
     return shown if len(shown) <= 60 else f"{shown[:40]}...{shown[-10:]}"
 
 
+def _is_row_wise(values: object) -> bool:
+    """Tell whether a value is a sequence of rows; a set has no order, a dict gives its keys."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
+
+
 def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any]:
-    if values is None or isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if values is None or not _is_row_wise(values):
         msg = (
             f"{name}: expected a list with one entry per row, got {_short(values)}; {_HOW_TO_CALL}"
         )
@@ -56,10 +62,10 @@ def _reply(value: object, row: int) -> str:
 
 
 def _option_texts(value: object, row: int) -> list[str]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+    if not _is_row_wise(value):
         msg = f"row {row}: options: expected a list of texts, got {_short(value)}"
         raise ValueError(msg)
-    texts = list(value)
+    texts: list[Any] = list(value)  # type: ignore[call-overload]  # checked above
     if not MIN_OPTIONS <= len(texts) <= MAX_OPTIONS:
         msg = (
             f"row {row}: options: expected {MIN_OPTIONS} to {MAX_OPTIONS} texts, got {len(texts)}: "
@@ -140,3 +146,36 @@ def check_rows(
         ],
         texts,
     )
+
+
+def check_labels(name: str, values: Iterable[Any], n_rows: int) -> list[Label]:
+    """Return one label per row as text or int; numbers of numpy become plain ones.
+
+    Args:
+        name: The option's name, for messages.
+        values: The labels, in the order in which the rows were added.
+        n_rows: How many rows there are.
+
+    Raises:
+        ValueError: There is not one label per row, or one is neither text nor an integer.
+    """
+    labels = [_label(name, value, row) for row, value in enumerate(_column(name, values))]
+    if len(labels) != n_rows:
+        msg = (
+            f"{name}: expected one label for each of the {n_rows} rows, added ones included, got "
+            f"{len(labels)}"
+        )
+        raise ValueError(msg)
+    return labels
+
+
+def _label(name: str, value: object, row: int) -> Label:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]  # a TypeError is the answer
+        except TypeError:
+            pass
+    msg = f"row {row}: {name}: expected a label, text or integer, got {_short(value)}"
+    raise ValueError(msg)

@@ -4,6 +4,7 @@ import multiprocessing
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import evaluate
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soubench.metrics.option_match.interval import clustered_interval, wilson
 from soubench.metrics.option_match.option_match import RULES, match_option, score
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "option_match")
@@ -223,6 +225,147 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
         ("40 feet", LENGTHS, ""),
         ("2,500 metres", LENGTHS, "D"),
     ],
+    "bystander": [
+        ("The object at point [31, 8] is a buoy. A pier can be seen behind it.", SEA, "A"),
+        ("The marked target is a truck parked beside a tree.", LAND, "D"),
+        ("This thing belongs to the category pier. Nearby there is a cargo ship.", SEA, "D"),
+        ("Pier. There is a buoy on the water.", SEA, "D"),
+        ("The position falls on a truck under a tree.", LAND, "D"),
+        ("In the middle I see a person carrying a tree.", LAND, "C"),
+        ("Below the pier there is a buoy. The object itself is a cargo ship.", SEA, "C"),
+        ("At these coordinates there is a tree. There are people in the background.", LAND, "A"),
+        ("The animal is a starfish. A fish swims past.", ["fish", "starfish"], "B"),
+        ("A tree stands behind it; the target looks like a truck.", LAND, "D"),
+        ("The buoy touches the pier.", SEA, ""),
+    ],
+    "correction": [
+        ("B. On reflection, D.", SEA, "D"),
+        ("The answer is A. Oh, it should have been C.", SEA, "C"),
+        ("C? Hmm, rather B.", SEA, "B"),
+        ("There are 14 of them. Correction: 60.", COUNTS, "C"),
+        ("6. Let me recount: 14.", COUNTS, "A"),
+        ("The answer is 60, no wait, 3.", COUNTS, "D"),
+        ("I count 6. Actually, I count 14 with those behind.", COUNTS, "A"),
+        ("Answer: pier\n\nUpdate: buoy", SEA, "A"),
+        ("It is a person. Scratch that, it is a tree.", LAND, "A"),
+        ("[10,20,30,40]. Make that [7,7,19,23].", BOXES, "D"),
+        ("Yes. Wait, no.", YES_NO, "B"),
+        ("Answer: A. Wait, it is not B.", SEA, "A"),
+    ],
+    "total": [
+        ("14 boats in total, of which 6 are moored.", COUNTS, "A"),
+        ("There are 60 boats in total, with 14 on the left.", COUNTS, "C"),
+        ("In total 14: 6 buoys and 8 boats.", COUNTS, "A"),
+        ("Total: 60 (6 moored, 54 moving)", COUNTS, "C"),
+        ("There are 14 boats, 6 at the pier and 8 at sea.", COUNTS, "A"),
+        ("I see 60 boats, perhaps 3 more are hidden.", COUNTS, "C"),
+        ("6 buoys plus 8 boats make 14 things.", COUNTS, "A"),
+        ("Boats: 6\nBuoys: 8\nTotal: 14", COUNTS, "A"),
+        ("There are 3 boats, 6 buoys and 2 piers.", COUNTS, ""),
+        ("There are two boats and one buoy, i.e. three objects.", COUNTS, "D"),
+        ("14 boats in 2021", COUNTS, "A"),
+        ("Around (14, 6) lie 60 boats.", COUNTS, "C"),
+        ("1. boats\n2. buoys\n\n6", COUNTS, "B"),
+        ("One can see 3 boats.", ["1", "2", "3"], "C"),
+        ("No one counts them.", ["1", "2", "3"], ""),
+        ("It is the one on the left.", ["1", "2", "3"], ""),
+        ("[14, 6]: 60", COUNTS, "C"),
+        ("No boats", ["0", "1"], "A"),
+        ("十四", COUNTS, "A"),
+    ],
+    "bound": [
+        (f"{bound} boats", COUNTS, "")
+        for bound in (
+            *("at least 14", "at most 14", "14 or more", "14 or fewer", "14+", "under 14", "<14"),
+            *("above 14", "more than 14", "up to 14", "over 14", "a minimum of 14", "≥ 14"),
+        )
+    ],
+    "lines": [
+        ("B\nD", SEA, ""),
+        ("1. A\n2. C", SEA, ""),
+        ("The right ones are:\nA. buoy\nD. pier", SEA, ""),
+        ("(B) fishing-boat\n(C) cargo-ship", SEA, ""),
+        ("C\n\nA", SEA, ""),
+        ("A. buoy\nB. fishing-boat\nC. cargo-ship\nD. pier\n\nB", SEA, "B"),
+        ("A. buoy\nB. fishing-boat\nC. cargo-ship\nD. pier\n\nIt is a pier.", SEA, "D"),
+    ],
+    "loop": [
+        ("boat, " * 50 + "so there are 60.", COUNTS, "C"),
+        ("- boat\n" * 60 + "\nAnswer: B", COUNTS, "B"),
+        ("Let me see. " * 40 + "\n\nD", SEA, "D"),
+        ("fishing boat " * 20, SEA, ""),
+    ],
+    "scope": [
+        ("Not A, not C - D.", SEA, "D"),
+        ("B (not C)", SEA, "B"),
+        ("rather than a fish it is a starfish", ["fish", "starfish"], "B"),
+        ("Most likely A, possibly D.", SEA, "A"),
+        ("C, though A is also possible.", SEA, "C"),
+        ("I think B, but D could work too.", SEA, "B"),
+        ("Between 3 and 60, I'd say 14.", COUNTS, "A"),
+        ("A, C are too small.", SEA, ""),
+        ("It is not clear, but B", SEA, "B"),
+        ("The hull is not short so B", SEA, "B"),
+        ("It can't be anything but a pier.", SEA, "D"),
+        ("This is none other than a pier.", SEA, "D"),
+        ("It is a pier, unless it is a buoy.", SEA, "D"),
+        ("I wondered if it is a buoy but it is a pier.", SEA, "D"),
+        ("If unsure, zoom in. It is a pier. A buoy floats by.", SEA, "D"),
+        ("Is it a buoy? I see a pier.", SEA, "D"),
+        ("Anything but B", SEA, ""),
+        ("A. a small buoy - no\nB. a long hull - yes", SEA, "B"),
+        ("A: yes, B: yes", SEA, ""),
+        ("A is wrong, B is wrong, C is wrong, so D must be correct.", SEA, "D"),
+        ("ANSWER: BD, as B floats", SEA, ""),
+        (r"\boxed{A} or \boxed{B}", SEA, ""),
+        (r"A or C float. \boxed{C} since it is long", SEA, "C"),
+        (r"\boxed{\text{b}}", SEA, "B"),
+        ("ANSWER: $b$", SEA, "B"),
+        ("B. fishing-boat\n\nWhat else is there?\nA. 1\nB. 2\nAnswer: A", SEA, "B"),
+    ],
+    "small_letter": [
+        ("So, the answer's c.", SEA, "C"),
+        ("so b", SEA, "B"),
+        ("Going with A here.", SEA, "A"),
+        ("##C##", SEA, "C"),
+        ("Option A wins.", SEA, "A"),
+    ],
+    "letter_of_a_name": [
+        (text, SEA, "")
+        for text in (
+            *("The sign says 'DOCK B'.", "The hull carries the letter D.", "Ship A is moored."),
+            *("It is 20 C today.", "Apron D", "Camera B is off.", "Thanks, Dr. B."),
+        )
+    ],
+    "scripts": [
+        ("fish", ["fish", "交通灯"], "A"),
+        ("图中是交通灯。", ["fish", "交通灯"], "B"),
+        ("有", ["有", "没有"], "A"),
+        ("图中没有船。", ["是", "否"], "B"),
+        ("north east", ["north", "northeast", "east"], "B"),
+    ],
+    "truth": [
+        ("It is not true.", ["True", "False"], "B"),
+        ("The statement is correct.", ["True", "False"], "A"),
+        ("That is incorrect.", ["False", "True"], "A"),
+        ("There isn't any crane.", YES_NO, "B"),
+        ("No.1 berth", YES_NO, ""),
+        ("Yes", ["Yes", "No", "Yes"], ""),
+        ("No", ["no", "No", "Yes"], ""),
+        ("It cannot be determined.", ["Yes", "No", "Cannot be determined"], "C"),
+        ("I cannot be certain, but I see a pier.", SEA, "D"),
+    ],
+    "written_unit": [
+        ("250 m", ["2.5 km", "0.25 km", "250 m"], "C"),
+        ("0.25 km", ["2.5 km", "0.25 km", "250 m"], "B"),
+        ("two kilometers", ["2 m", "20 m", "2 km"], "C"),
+        ("2,4", ["2", "4"], ""),
+        (
+            "1 car, 2 vans, 3 trucks and 4 buses",
+            ["1 car, 2 vans, 3 trucks and 4 buses", "5 cars, 6 vans, 7 trucks and 8 buses"],
+            "A",
+        ),
+    ],
 }
 
 
@@ -236,6 +379,113 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
 )
 def test_reply_is_read_as_its_kind_demands(reply, options, letter):
     assert match_option(reply, options) == letter
+
+
+ANSWER_CUES = [
+    *("The answer is", "Answer:", "Ans:", "The solution is", "Conclusion:", "Verdict:"),
+    *("Antwort:", "Die Lösung ist", "La réponse est", "La respuesta es", "Resposta:", "Risposta:"),
+    *("Ответ:", "Cevap:", "Antwoord:", "Jawaban:", "Svar:", "الإجابة:", "उत्तर:", "Category:"),
+    *("The result is", "My response:", "Prediction:", "My choice is", "The selection is"),
+    *("My pick would be", "My guess is", "My bet is", "The estimate is", "The option must be"),
+    *("The correct one is", "The right one has to be", "The answer should be option"),
+    *("I choose", "Choosing", "I chose", "I pick", "I picked", "I select", "I selected"),
+    *("I'll go with", "Going for", "I went with", "I vote for", "I settled on", "I opt for"),
+    *("I conclude that it is", "I'd say", "I would say", "I will say", "I guess", "I'd guess"),
+    *("I answer", "I mark", "Ich wähle", "Elijo", "Je choisis", "Scelgo", "Escolho", "Я выбираю"),
+    *("This leaves", "leaving", "We are left with", "The remaining option is"),
+    *("The answer is probably", "The answer is most likely", "The answer is clearly"),
+    *(
+        "答案",
+        "正确选项",
+        "正確選項",
+        "正解",
+        "答え",
+        "回答",
+        "解答",
+        "정답",
+        "应选",
+        "故选",
+        "選択",
+    ),
+]
+FAVOR_CUES = [
+    *("So", "Therefore", "Thus", "Hence", "Finally", "Overall", "Consequently", "Daher", "Donc"),
+    *("->", "=>", "I lean towards", "Leaning more to", "I prefer", "I favor", "I trust", "I think"),
+    *("All points to", "I believe", "Most likely", "More plausible", "Probably", "It is", "It's"),
+    *("That must be", "The target looks like", "This appears to be", "This should be", "That was"),
+    *("The object in the box seems to be", "The thing belongs to", "The item corresponds to"),
+    *("The location shows", "This represents", "The point lies on", "The position is in"),
+]
+RIGHT_WORDS = [
+    *("is correct", "is right", "is the answer", "is true", "is the best option", "was correct"),
+    *("would be the most accurate", "must be the right choice", "seems right", "looks correct"),
+    *("appears the best", "remains my pick", "should be the solution", "is plausible"),
+    *("seems likely", "is the most probable", "looks reasonable", "is closest", "is better"),
+    *("feels fitting", "sounds suitable", "is the best match", "is the best fit", "fits"),
+    *("best matches", "agrees", "stands out", "makes sense", "makes the most sense", "it is"),
+    *("是正确的", "最合适", "が正解", "이 정답", "ist richtig", "est correcte", "es correcta"),
+]
+WRONG_WORDS = [
+    *(
+        "is not",
+        "is never it",
+        "is no match",
+        "is wrong",
+        "is incorrect",
+        "is too small",
+        "is false",
+    ),
+    *("is unlikely", "is less likely", "seems implausible", "is impossible", "is improbable"),
+    *("is out", "is excluded", "is eliminated", "is ruled out", "is inaccurate", "is invalid"),
+    *("is off", "is unreasonable", "is inconsistent", "is discarded", "is rejected"),
+    *("is a distractor", "is worse", "is absent", "is missing", "isn't it", "doesn't fit"),
+    *("cannot be", "can't be", "does not fit", "can be ruled out", "must be excluded", "fails"),
+    *("should be dismissed", "too high", "undercounts", "overcounts", "misses", "overestimates"),
+    *(
+        "underestimates",
+        "ignores it",
+        "lacks one",
+        "contradicts it",
+        "ruled out",
+        ": no",
+        "(wrong)",
+    ),
+    *("是错的", "不对", "可排除", "ではない", "가 아니", "ist falsch", "n'est pas", "no es"),
+]
+DENIALS = [
+    *("It is not", "It was never", "Neither", "Without", "It cannot be", "I rule out", "Excluding"),
+    *("We can eliminate", "I reject", "I discard", "I dismiss", "It isn't", "Nicht", "Kein", "Pas"),
+    *("instead of", "rather than", "except", "except for", "unlike", "against", "over", "no"),
+    *("different from", "anything but", "不是", "不选", "并非", "排除", "没有", "而不是"),
+]
+CORRECTIONS = [
+    *("Wait,", "Actually,", "Correction:", "Scratch that,", "On second thought,", "Sorry,", "Oh,"),
+    *("On reflection,", "On closer look,", "Oops,", "or rather", "Hmm,", "I meant", "Make that"),
+    *("Update:", "Edit:", "I changed my mind,", "My mistake,", "Let me correct that,", "No,"),
+    *("Let me recheck.", "Looking again,", "Revised:", "After reconsidering,", "No wait,"),
+]
+PLACES = [
+    *("near", "next to", "beside", "behind", "in front of", "above", "below", "beneath", "under"),
+    *("underneath", "alongside", "adjacent to", "close to", "opposite", "around", "on top of"),
+    *("surrounded by", "on", "in", "inside", "at", "with", "by", "holding", "carrying", "riding"),
+    *("driving", "wearing", "towards"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        *((f"A floats and D sinks. {cue} C with a long hull", "C") for cue in ANSWER_CUES),
+        *((f"A floats and D sinks. {cue} C with a long hull", "C") for cue in FAVOR_CUES),
+        *((f"A floats and D sinks. Here C {word}", "C") for word in RIGHT_WORDS),
+        *((f"Here C {word}; D sinks.", "D") for word in WRONG_WORDS),
+        *((f"I see this. {denial} C here; D sinks.", "D") for denial in DENIALS),
+        *((f"The answer is A. {cue} C with a long hull", "C") for cue in CORRECTIONS),
+        *((f"I see one pier {place} a buoy", "D") for place in PLACES),
+    ],
+)
+def test_cue_weighs(reply, letter):
+    assert match_option(reply, SEA) == letter
 
 
 def test_card_names_the_rules_in_their_order():
@@ -337,6 +587,7 @@ def test_inputs_stay_as_they_are(metric):
         pytest.param("options", None, "row 1: options", id="no_options"),
         pytest.param("options", "Yes", "row 1: options", id="text_as_options"),
         pytest.param("options", {"A": "Yes", "B": "No"}, "row 1: options", id="dict_of_options"),
+        pytest.param("options", {"Yes", "No"}, "row 1: options", id="set_of_options"),
         pytest.param("options", ["Yes"], "row 1: options", id="one_option"),
         pytest.param("options", ["x"] * 27, "row 1: options", id="too_many_options"),
         pytest.param("options", ["Yes", None], "option B", id="no_option_text"),
@@ -371,6 +622,162 @@ def test_columns_of_different_length_are_an_error(metric, short):
 def test_text_as_a_column_is_an_error(metric):
     with pytest.raises(ValueError, match="predictions: expected a list"):
         metric.compute(predictions="AB", references="AB", options=[YES_NO, YES_NO])
+
+
+@pytest.mark.parametrize(
+    "replies", [{"A", "B"}, {"A": 0, "B": 1}, {"A": 0}.keys()], ids=["set", "dict", "keys"]
+)
+def test_column_without_an_order_of_rows_is_an_error(metric, replies):
+    with pytest.raises(ValueError, match="predictions: expected a list"):
+        metric.compute(predictions=replies, references=["A", "B"], options=[YES_NO, YES_NO])
+
+
+def test_accuracy_per_group(metric):
+    result = metric.compute(
+        predictions=["A", "B", "A", "?"],
+        references=["A", "A", "A", "A"],
+        options=[YES_NO] * 4,
+        groups=["urban", "urban", np.int64(7), np.int64(7)],
+    )
+    # urban: right, wrong; 7: right, unparsed
+    assert result["accuracy_per_group"] == {"urban": 0.5, 7: 0.5}
+    assert result["n_per_group"] == {"urban": 2, 7: 2}
+    assert [type(label) for label in result["n_per_group"]] == [str, int]
+
+
+def test_a_question_counts_if_all_its_rotations_are_right(metric):
+    result = metric.compute(
+        predictions=["A", "B", "A", "A", "B", "B"],
+        references=["A", "B", "A", "B", "B", "B"],
+        options=[["dam", "port"], ["port", "dam"]] * 2 + [USES, SEA],
+        question_ids=["q1", "q1", "q2", "q2", "q3", "q4"],
+    )
+    # q1: both right; q2: one of two; q3 and q4 are asked once and right -> 3 of 4
+    assert result["circular_accuracy"] == 0.75
+    assert result["n_questions"] == 4
+    assert result["accuracy"] == 5 / 6
+
+
+def test_labels_cover_the_rows_in_the_order_of_adding(metric):
+    labels = {"groups": ["x", "y", "x"], "clusters": [1, 1, 2], "question_ids": ["p", "p", "q"]}
+    whole = metric.compute(predictions=ROWS[0], references=ROWS[1], options=ROWS[2], **labels)
+    metric.add(prediction=ROWS[0][0], reference=ROWS[1][0], options=ROWS[2][0])
+    metric.add_batch(predictions=ROWS[0][1:], references=ROWS[1][1:], options=ROWS[2][1:])
+    assert metric.compute(**labels) == whole
+    metric.add(prediction=ROWS[0][0], reference=ROWS[1][0], options=ROWS[2][0])
+    rest = {
+        "predictions": iter(ROWS[0][1:]),
+        "references": iter(ROWS[1][1:]),
+        "options": iter(ROWS[2][1:]),
+    }
+    assert metric.compute(**rest, **labels) == whole
+    # ROWS: right, right, unparsed
+    assert whole["accuracy_per_group"] == {"x": 0.5, "y": 1.0}
+    assert whole["circular_accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("name", ["groups", "clusters", "question_ids"])
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        pytest.param(["x"], "each of the 2 rows", id="short"),
+        pytest.param(["x", "y", "z"], "got 3", id="long"),
+        pytest.param(["x", None], "row 1", id="none"),
+        pytest.param([float("nan"), "x"], "row 0", id="nan"),
+        pytest.param([True, "x"], "row 0", id="bool"),
+        pytest.param("xy", "expected a list", id="text"),
+        pytest.param({"x", "y"}, "expected a list", id="set"),
+    ],
+)
+def test_bad_labels_are_an_error_that_names_them_and_adds_nothing(metric, name, labels, problem):
+    metric.add(prediction="A", reference="A", options=YES_NO)
+    rows = {"predictions": ["B"], "references": ["B"], "options": [YES_NO]}
+    with pytest.raises(ValueError, match=f"{name}.*{problem}|{problem}.*{name}"):
+        metric.compute(**rows, **{name: labels})
+    assert metric.compute()["n"] == 1
+
+
+def test_labels_without_rows_give_empty_answers(metric):
+    labels = {"groups": [], "clusters": [], "question_ids": []}
+    result = metric.compute(predictions=[], references=[], options=[], **labels)
+    assert result["accuracy_per_group"] == {}
+    assert result["accuracy_interval"] == (0.0, 1.0)
+    assert (result["circular_accuracy"], result["n_questions"], result["n_clusters"]) == (0.0, 0, 0)
+
+
+def _slow_interval(right, clusters):
+    """Walk the rows of each drawn cluster; the draws are the documented ones."""
+    members = {}
+    for cluster, is_right in zip(clusters, right, strict=True):
+        members.setdefault(cluster, []).append(is_right)
+    ordered = sorted(members.values(), key=lambda rows: (len(rows), sum(rows)))
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(2000):
+        rows = [row for i in rng.integers(len(ordered), size=len(ordered)) for row in ordered[i]]
+        shares.append(sum(rows) / len(rows))
+    shares.sort()
+
+    def percentile(q):
+        place = q * (len(shares) - 1)
+        below = int(place)
+        return shares[below] + (place - below) * (shares[below + 1] - shares[below])
+
+    return percentile(0.025), percentile(0.975)
+
+
+@pytest.mark.parametrize(("n", "n_clusters"), [(2, 2), (30, 7), (200, 60), (400, 399)])
+def test_interval_equals_a_slow_bootstrap(n, n_clusters):
+    rng = np.random.default_rng(n)
+    clusters = [*range(n_clusters), *rng.integers(n_clusters, size=n - n_clusters).tolist()]
+    right = [*(rng.random(n - 2) < 0.6).tolist(), True, False][::-1]
+    expected = _slow_interval(right, clusters)
+    assert clustered_interval(right, clusters) == pytest.approx(expected, abs=1e-12)
+    # Neither the order of the rows nor the names of the clusters matter.
+    order = rng.permutation(n)
+    names = [f"picture {clusters[i] * 31 % 401}" for i in order]
+    assert clustered_interval([right[i] for i in order], names) == clustered_interval(
+        right, clusters
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "clusters", "share", "n"),
+    [
+        pytest.param([True] * 4, ["a", "a", "b", "c"], 1.0, 3, id="all_right"),
+        pytest.param([False] * 4, ["a", "b", "c", "d"], 0.0, 4, id="all_wrong"),
+        pytest.param([True, False] * 3, [0, 0, 1, 1, 2, 2], 0.5, 3, id="each_half_right"),
+        pytest.param([True, True, False], [5, 5, 5], 2 / 3, 1, id="one_cluster"),
+    ],
+)
+def test_interval_is_wilson_of_the_clusters_where_they_agree(right, clusters, share, n):
+    low, high = clustered_interval(right, clusters)
+    # The bounds solve (p - share)^2 = z^2 p (1 - p) / n.
+    for bound in (low, high):
+        assert (bound - share) ** 2 == pytest.approx(
+            1.959964**2 * bound * (1 - bound) / n, rel=1e-5
+        )
+    assert low <= share <= high
+    assert (low, high) == wilson(share, n)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=40),
+)
+def test_interval_lies_within_zero_and_one(rows):
+    right, clusters = zip(*rows, strict=True)
+    low, high = clustered_interval(right, clusters)
+    assert 0.0 <= low <= high <= 1.0
+
+
+def test_interval_of_a_full_benchmark_is_fast():
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(3000, size=18_204).tolist()
+    right = (rng.random(18_204) < 0.6).tolist()
+    start = time.perf_counter()
+    clustered_interval(right, clusters)
+    assert time.perf_counter() - start < 1.0
 
 
 def test_lone_surrogate_does_not_stop_a_run(metric):
