@@ -1,10 +1,13 @@
 """Work for several processes whose results come back in order, with little in memory."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import TypeVar
 
 from soubench.builders.errors import BuildError
@@ -31,7 +34,8 @@ def in_order(
         yield from map(function, jobs)
         return
     # spawn: the parent may hold threads (Arrow), which a forked child would inherit in any state.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for job in jobs:
@@ -49,6 +53,19 @@ def in_order(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _end_with_parent() -> None:
+    """Let a worker end when the process that started it is killed; else it would wait for ever."""
+    parent = parent_process()
+    if parent is not None:
+        sentinel = parent.sentinel
+
+        def watch() -> None:
+            wait([sentinel])
+            os._exit(1)
+
+        Thread(target=watch, daemon=True).start()
 
 
 def chunks(values: Sequence[Job], size: int) -> Iterator[tuple[Job, ...]]:

@@ -1,7 +1,7 @@
 """What all dataset scripts share: rows of a finished build, prepared into the datasets cache."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from soubench.builders.contact_sheet import contact_sheet
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.dataset_cache import build_folder, publish
 
-CARD_MARKER = "<!-- splits -->"
+CARD_MARKER = "<!-- this build -->"
 
 Rows = Callable[[], Iterator[dict[str, Any]]]
 """Makes the rows of one split, each with a unique ``id``."""
@@ -63,6 +63,7 @@ def prepare_and_publish(
     fingerprint: str,
     staged: Path,
     cache: Path,
+    replaced: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Prepare configs in a staging folder and move everything into the cache.
 
@@ -74,6 +75,7 @@ def prepare_and_publish(
         fingerprint: Hash of the build.
         staged: The staging folder, with the pictures in ``build/``.
         cache: The datasets cache.
+        replaced: Configs without rows whose older builds are retired all the same.
 
     Returns:
         The report, with ``configs``, ``report_file`` and ``folder`` (of the build) added.
@@ -89,7 +91,15 @@ def prepare_and_publish(
     (folder / "report.txt").write_text(report_text + "\n", encoding="utf-8")
     for name, rows in tqdm(configs.items(), desc="preparing configs", unit=" configs"):
         _prepare(builder, name, rows, fingerprint, staged / "cache")
-    publish(cache, staged, builder.NAME, configs, str(builder.VERSION), fingerprint)
+    publish(
+        cache,
+        staged,
+        builder.NAME,
+        configs,
+        str(builder.VERSION),
+        fingerprint,
+        replaced=replaced,
+    )
     home = build_folder(cache, builder.NAME, fingerprint)
     return report | {
         "configs": list(configs),

@@ -18,6 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Command = args.command
     try:
         command(args)
+    except BrokenPipeError:
+        # Whoever read our output has closed it (soubench .. | head); the work is done.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (SoubenchError, OSError) as error:
         print(f"soubench: error: {error}", file=sys.stderr)
         return 2
@@ -155,7 +159,7 @@ def _add_plant_leaves(build: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
     return number
@@ -180,7 +184,7 @@ def _build_sou_vqa(args: argparse.Namespace) -> None:
     from soubench.builders.images import MAX_PICTURE_PX
     from soubench.builders.sou.build import BuildOptions
     from soubench.builders.sou.prompts import load_prompts
-    from soubench.builders.sou.report import report_text
+    from soubench.builders.sou.report import report_text, warnings_of
     from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
 
     options = BuildOptions(
@@ -193,7 +197,9 @@ def _build_sou_vqa(args: argparse.Namespace) -> None:
     )
     report = build_sou_vqa(args.config, roots, options, splits=splits)
     print(report_text(report))
-    print(f"\nReport: {report['report_file']}")
+    print(f"\nCard and report: {report['folder']}")
+    for warning in warnings_of(report):
+        print(f"soubench: {warning}", file=sys.stderr)
     print(f'Load it from any folder: load_dataset("sou-vqa", "{args.config}")')
 
 
@@ -301,7 +307,7 @@ def _install_metrics(args: argparse.Namespace) -> None:
 def _demo(args: argparse.Namespace) -> None:
     out = args.out
     if out is None:
-        home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface"))
+        home = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface")
         out = home / "soubench-demo"
     out = out.expanduser().resolve()
     # The libraries read these when they are first imported. A cache of its own keeps the demo from

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from shlex import quote
 
 import datasets
 import evaluate
@@ -52,11 +53,14 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
         name: score_replies(columns, [reply(row) for row in columns])
         for name, reply in BASELINES.items()
     }
-    print('\nAccuracy in %, scored with evaluate.load("option_match"):\n')
+    print(
+        f"\nAccuracy in %, {report['mode']} distractors, scored with "
+        'evaluate.load("option_match"):\n'
+    )
     print(table_text(results))
     print(
         "\nLook at it yourself:\n"
-        f"  HF_HUB_OFFLINE=1 HF_DATASETS_CACHE={out / 'datasets'} python -c "
+        f"  HF_HUB_OFFLINE=1 HF_DATASETS_CACHE={quote(str(out / 'datasets'))} python -c "
         "\"from datasets import load_dataset; print(load_dataset('sou-vqa', 'aerial-ol'))\""
     )
 

@@ -12,6 +12,11 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
 
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# The same examples in every run: a failure is a fault of the change at hand, never of chance.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,10 @@
 ``datasets`` runs no loading scripts, but finds prepared data by name in
 ``<cache>/<dataset>/<config>/<version>/<hash>``, where the newest folder wins. Measured traps: a
 folder that is still being written (or was left behind) there breaks the load of a good older one,
-and a ``.map()`` on an older one makes it the newest. So data is prepared in a staging folder on
-the same disk and renamed in, and older folders are retired.
+and a ``.map()`` on an older one makes it the newest, or makes its folder anew if it is gone. So
+data is prepared in a staging folder on the same disk and renamed in, and of older folders a stub
+stays whose ``dataset_info.json`` names no config of ours: ``datasets`` passes it over whatever its
+age, and what a ``.map()`` on an old object writes into it does no harm.
 
 Layout beside the datasets' own folders::
 
@@ -13,6 +15,7 @@ Layout beside the datasets' own folders::
     <cache>/soubench/<dataset>/<hash>/        pictures and report of a build
 """
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -45,17 +48,17 @@ def staging(cache: Path) -> Iterator[Path]:
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PublishError(
-            f"{cache}: the datasets cache cannot be written ({error.strerror}). "
-            "Set HF_DATASETS_CACHE to a folder that can."
-        ) from error
+        raise _unwritable(cache, error) from error
     folder = home / uuid4().hex
     own_lock = FileLock(folder.with_suffix(".lock"))
-    with _lock(cache):
-        for path in sorted(home.glob("*.lock")):
-            _remove_if_dead(path)
-        own_lock.acquire()
-        folder.mkdir()
+    try:
+        with _lock(cache):
+            for path in sorted(home.glob("*.lock")):
+                _remove_if_dead(path)
+            own_lock.acquire()
+            folder.mkdir()
+    except OSError as error:
+        raise _unwritable(cache, error) from error
     try:
         yield folder
     finally:
@@ -63,6 +66,13 @@ def staging(cache: Path) -> Iterator[Path]:
         own_lock.release()
         own_lock_path = Path(own_lock.lock_file)
         own_lock_path.unlink(missing_ok=True)
+
+
+def _unwritable(cache: Path, error: OSError) -> PublishError:
+    return PublishError(
+        f"{cache}: the datasets cache cannot be written ({error.strerror}). "
+        "Set HF_DATASETS_CACHE to a folder that can."
+    )
 
 
 def _lock(cache: Path) -> FileLock:
@@ -87,6 +97,8 @@ def publish(
     configs: Iterable[str],
     version: str,
     fingerprint: str,
+    *,
+    replaced: Iterable[str] = (),
 ) -> list[Path]:
     """Move a staged build into the cache and retire what it replaces.
 
@@ -98,6 +110,8 @@ def publish(
         configs: Names of the configs that were prepared.
         version: Version of the dataset.
         fingerprint: Hash of the build.
+        replaced: Names of further configs that this build speaks for: it has no rows for them, and
+            what an older build left of them is retired too.
 
     Returns:
         The folders of the configs.
@@ -106,42 +120,51 @@ def publish(
     trash.mkdir()
     placed: list[Path] = []
     with _lock(cache):
+        # Even where one with this fingerprint lies there: its paths may lead to where the sources
+        # once were, and its pictures may be damaged.
         _replace(staged / "build", build_folder(cache, dataset, fingerprint), trash)
         for config in configs:
             relative = Path(dataset, config, version, fingerprint)
             folder = cache / relative
             _replace(staged / "cache" / relative, folder, trash)
             os.utime(folder)
-            for older in sorted((cache / dataset / config).glob("*/*")):
-                if older != folder and older.is_dir():
-                    older.rename(trash / uuid4().hex)
             placed.append(folder)
+        for config in dict.fromkeys((*configs, *replaced)):
+            for older in sorted((cache / dataset / config).glob("*/*")):
+                if older not in placed and _is_live(older):
+                    _retire(older, trash)
         _retire_builds(cache, dataset, trash)
     return placed
 
 
 def _replace(new: Path, place: Path, trash: Path) -> None:
-    """Put ``new`` at ``place``; an identical build that lies there already is kept."""
     if place.is_dir():
-        if _files(new) == _files(place):
-            return
         place.rename(trash / uuid4().hex)
     place.parent.mkdir(parents=True, exist_ok=True)
     new.rename(place)
 
 
-def _files(folder: Path) -> list[tuple[str, int]]:
-    return sorted(
-        (path.relative_to(folder).as_posix(), path.stat().st_size)
-        for path in folder.rglob("*")
-        if path.is_file()
-    )
+def _is_live(folder: Path) -> bool:
+    """Say whether ``datasets`` would load a folder of its cache, as it finds that out itself."""
+    try:
+        info = json.loads((folder / "dataset_info.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(info, dict) and info.get("config_name") == folder.parts[-3]
+
+
+def _retire(folder: Path, trash: Path) -> None:
+    """Take the data out of a folder and leave a stub that is passed over."""
+    stub = trash / uuid4().hex
+    stub.mkdir()
+    (stub / "dataset_info.json").write_text('{"config_name": "retired"}\n', encoding="utf-8")
+    folder.rename(trash / uuid4().hex)
+    stub.rename(folder)
 
 
 def _retire_builds(cache: Path, dataset: str, trash: Path) -> None:
     """Remove pictures that no prepared config refers to any more."""
-    used = {folder.name for folder in (cache / dataset).glob("*/*/*")}
-    home = cache / HOME / dataset
-    for folder in sorted(home.iterdir()):
+    used = {folder.name for folder in (cache / dataset).glob("*/*/*") if _is_live(folder)}
+    for folder in sorted((cache / HOME / dataset).iterdir()):
         if folder.name not in used:
             folder.rename(trash / uuid4().hex)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import PIL
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError
+from soubench.builders.errors import BuildError, PublishError
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
@@ -258,12 +258,18 @@ def _render(
         )
         for c in candidates
     ]
-    yield from tqdm(
-        in_order(render, jobs, workers=min(options.workers, len(jobs))),
-        total=len(jobs),
-        desc=f"{subset.name}: pictures",
-        unit=" pictures",
-    )
+    try:
+        yield from tqdm(
+            in_order(render, jobs, workers=min(options.workers, len(jobs))),
+            total=len(jobs),
+            desc=f"{subset.name}: pictures",
+            unit=" pictures",
+        )
+    except OSError as error:
+        raise PublishError(
+            f"{subset.name}: pictures cannot be written to {folder} ({error.strerror}). "
+            "Make room there, or set HF_DATASETS_CACHE to another disk."
+        ) from error
 
 
 def _same_bytes(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import cos, floor, radians, sin
 
 from soubench.builders.keyed import KeyedRandom
-from soubench.builders.sou.geometry import iou_under
+from soubench.builders.sou.geometry import iou_under, polygon
 from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.statistics import (
     OPTIONS,
@@ -108,6 +108,8 @@ def _boxes_anywhere(target: Target, picture: SouPicture, rng: KeyedRandom) -> li
         if w * h >= SMALL_AREA_PX:
             continue
         shape = (w, h) if len(target.box) == 4 else turned(w, h, rng.uniform(0, 360))
+        if len(shape) == 8 and polygon(shape).area >= SMALL_AREA_PX:
+            continue  # by rounding its corners
         size = shape_size(shape)
         if size[0] > picture.width or size[1] > picture.height:
             continue

@@ -1,5 +1,6 @@
 """A scene seen as a set of small objects: what the six sub-tasks ask about."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -30,6 +31,9 @@ class SouPicture:
         large_boxes_xyxy: Boxes of the other objects that count, ``(M, 4)``; they are not asked
             about but can make a question ambiguous.
         large_categories: Their categories, ``(M,)``.
+        ignored_boxes_xyxy: Boxes of what the source marks as not counting, ``(K, 4)``: it can be
+            seen all the same, so questions about places keep clear of it.
+        ignored_categories: Their categories, ``(K,)``.
     """
 
     source: str
@@ -45,6 +49,8 @@ class SouPicture:
     quads_xy8: FloatArray | None
     large_boxes_xyxy: FloatArray
     large_categories: tuple[str, ...]
+    ignored_boxes_xyxy: FloatArray
+    ignored_categories: tuple[str, ...]
 
     @property
     def oriented(self) -> bool:
@@ -69,6 +75,9 @@ class SouPicture:
 def prepare(scene: Scene, subset: Subset) -> SouPicture | str:
     """Turn a scene into a picture of small objects, or say by what reason it is left out.
 
+    Objects are put in the order of their boxes, so that the order of the records in a label file
+    changes nothing.
+
     Args:
         scene: The scene; objects marked ``ignore`` are not looked at further.
         subset: Rules of the subset: largest picture, shrinking, shortest side.
@@ -87,7 +96,9 @@ def prepare(scene: Scene, subset: Subset) -> SouPicture | str:
             return "object_vanishes_when_shrunk"
     if min(scene.width, scene.height) < subset.min_side_px:
         return "picture_side_too_short"
-    counted = [o for o in scene.objects if not o.ignore]
+    objects = sorted(scene.objects, key=lambda o: (o.box_xyxy, o.category, o.quad_xy8 or ()))
+    ignored = [o for o in objects if o.ignore]
+    counted = [o for o in objects if not o.ignore]
     small = [o for o in counted if o.area_px <= SMALL_AREA_PX]
     large = [o for o in counted if o.area_px > SMALL_AREA_PX]
     if not small:
@@ -104,12 +115,18 @@ def prepare(scene: Scene, subset: Subset) -> SouPicture | str:
         height=scene.height,
         shrunk=shrunk,
         categories=tuple(o.category for o in small),
-        boxes_xyxy=np.array([o.box_xyxy for o in small], dtype=np.float64),
+        boxes_xyxy=_boxes(small),
         areas_px=np.array([o.area_px for o in small], dtype=np.float64),
         quads_xy8=np.array(with_quads, dtype=np.float64) if with_quads else None,
-        large_boxes_xyxy=np.array([o.box_xyxy for o in large], dtype=np.float64).reshape(-1, 4),
+        large_boxes_xyxy=_boxes(large),
         large_categories=tuple(o.category for o in large),
+        ignored_boxes_xyxy=_boxes(ignored),
+        ignored_categories=tuple(o.category for o in ignored),
     )
+
+
+def _boxes(objects: Sequence[SceneObject]) -> FloatArray:
+    return np.array([o.box_xyxy for o in objects], dtype=np.float64).reshape(-1, 4)
 
 
 def shrink(scene: Scene) -> Scene:
@@ -126,14 +143,21 @@ def shrink(scene: Scene) -> Scene:
     sx, sy = width / scene.width, height / scene.height
 
     def scaled(o: SceneObject) -> SceneObject:
+        # Rounding may carry the edge of the picture a hair past itself: width * (w / width) > w.
+        def x(value: float) -> float:
+            return min(value * sx, width)
+
+        def y(value: float) -> float:
+            return min(value * sy, height)
+
         x1, y1, x2, y2 = o.box_xyxy
         quad: Quad | None = None
         if o.quad_xy8 is not None:
             a, b, c, d, e, f, g, h = o.quad_xy8
-            quad = (a * sx, b * sy, c * sx, d * sy, e * sx, f * sy, g * sx, h * sy)
+            quad = (x(a), y(b), x(c), y(d), x(e), y(f), x(g), y(h))
         return replace(
             o,
-            box_xyxy=Box(x1 * sx, y1 * sy, x2 * sx, y2 * sy),
+            box_xyxy=Box(x(x1), y(y1), x(x2), y(y2)),
             # Rounding of the product alone could leave the largest object a hair over the bound.
             area_px=min(o.area_px * sx * sy, SMALL_AREA_PX),
             quad_xy8=quad,

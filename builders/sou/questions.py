@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
+
+import numpy as np
 
 from soubench.builders.keyed import KeyedRandom, keyed_hash
 from soubench.builders.sou.distractors import draw_distractors, normalized
@@ -13,7 +16,7 @@ from soubench.builders.sou.tasks import ASK, Mode, Target
 
 LETTERS = "ABCD"
 
-TASK_SHIFT: Mapping[Task, int] = {
+TASK_SHIFTS: Mapping[Task, int] = {
     Task.CE: 0,
     Task.OC: 1,
     Task.CR: 2,
@@ -24,7 +27,8 @@ TASK_SHIFT: Mapping[Task, int] = {
 """Where each sub-task starts in the cycle of letters.
 
 0 and 2 start twice, 1 and 3 once, so that what is left over when a subset's size is no multiple of
-four spreads over the letters: any config's letters differ by at most one, whatever the size.
+four spreads over the letters: where all sub-tasks have the same number of rows, any config's
+letters differ by at most one, whatever that number is.
 """
 
 
@@ -180,7 +184,8 @@ def assign_letters(
 
     The rows of a subset × sub-task are ranked by a keyed hash; the letter is (rank + offset) mod 4
     with the offset chained over the subsets, so that within a subset, a scenario and all of them
-    the letters of a sub-task differ by at most one.
+    the letters of a sub-task differ by at most one. Where the chains of the sub-tasks start is
+    chosen so that they differ as little as can be over all sub-tasks together, too.
 
     Args:
         subsets: Questions per sub-task, subset by subset in their fixed order.
@@ -190,7 +195,8 @@ def assign_letters(
         Per subset: sub-task -> image id -> 0..3.
     """
     letters: list[dict[Task, dict[str, int]]] = []
-    offsets = dict(TASK_SHIFT)
+    sizes = [{task: len(rows) for task, rows in questions.items()} for questions in subsets]
+    offsets = _task_shifts(sizes)
     for questions in subsets:
         chosen: dict[Task, dict[str, int]] = {}
         for task, rows in questions.items():
@@ -202,3 +208,26 @@ def assign_letters(
             offsets[task] += len(rows)
         letters.append(chosen)
     return letters
+
+
+def _task_shifts(sizes: Sequence[Mapping[Task, int]]) -> dict[Task, int]:
+    """Choose where the chains of letters start.
+
+    ``TASK_SHIFTS`` is kept unless other shifts make the letters of some run of subsets differ by
+    less: balanced mode leaves the sub-tasks with different numbers of rows.
+    """
+    tasks = list(TASK_SHIFTS)
+    totals = np.array([[size.get(task, 0) for task in tasks] for size in sizes], dtype=np.int64)
+    starts = np.vstack([np.zeros(len(tasks), np.int64), totals.cumsum(axis=0)])
+    runs = [(i, j) for i in range(len(sizes)) for j in range(i + 1, len(sizes) + 1)]
+    others = product(range(OPTIONS), repeat=len(tasks) - 1)
+    shifts = np.array([tuple(TASK_SHIFTS.values()), *((0, *rest) for rest in others)])
+    worst = np.zeros(len(shifts), np.int64)
+    for i, j in runs:
+        # Rows that are left over after whole rounds of A to D, and the letter they start at.
+        left = (starts[j] - starts[i]) % OPTIONS
+        first = (shifts + starts[i]) % OPTIONS
+        counts = [(((k - first) % OPTIONS) < left).sum(axis=1) for k in range(OPTIONS)]
+        worst = np.maximum(worst, np.max(counts, axis=0) - np.min(counts, axis=0))
+    best = shifts[int(worst.argmin())]
+    return dict(zip(tasks, best.tolist(), strict=True))

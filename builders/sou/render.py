@@ -20,6 +20,8 @@ BOX_STROKE_PX = 5
 REGION_STROKE_PX = 2
 """Outside the region, so that it hides nothing of it."""
 JPEG_QUALITY = 95
+MAX_STEM = 160
+"""File systems take names of 255 bytes; suffixes and a hash must fit too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,11 @@ class Rendered:
 
 
 def file_stem(image_id: str) -> str:
-    """Return a file name for an image id: the id itself, special characters quoted."""
-    return quote(image_id, safe=" ()+,=@[]")
+    """Return a file name for an image id: special characters quoted, a long one cut and hashed."""
+    name = quote(image_id, safe=" ()+,=@[]")
+    if len(name) <= MAX_STEM:
+        return name
+    return f"{name[:MAX_STEM]}-{sha256(image_id.encode()).hexdigest()[:16]}"
 
 
 def render(job: RenderJob) -> Rendered:

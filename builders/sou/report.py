@@ -62,7 +62,7 @@ def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  
         "thinned": {task.value: n for task, n in b.asked.thinned.items()},
         "unbalanced": [task.value for task in b.asked.unbalanced],
         "letters": {task.value: letter_counts(chosen.values()) for task, chosen in letters.items()},
-        "object_counts": list(b.asked.statistics.object_counts),
+        "statistics": b.asked.statistics.as_dict(),
         "blind_baselines": {
             mode: {
                 task.value: {line.name: [round(line.right, 6), line.n] for line in lines}
@@ -109,6 +109,11 @@ def _asked_in(
     return ask(able, categories, mode, key) if able else None
 
 
+def warnings_of(data: dict[str, Any]) -> list[str]:
+    """Return what a user must not overlook: scenarios that lack a part."""
+    return [f"warning: {why}" for why in data["empty"].values()]
+
+
 def report_text(data: dict[str, Any]) -> str:
     """Write a report for a person: what was read, dropped and asked, and the blind baselines."""
     lines = [
@@ -132,13 +137,7 @@ def _subset_text(name: str, subset: dict[str, Any]) -> list[str]:
     wanted = subset["pictures_wanted"]
     if wanted is not None and subset["pictures"] < wanted:
         lines.append(f"  {wanted} pictures were wanted; no more can take part")
-    for label, counts in (
-        ("dropped by the reader", read["dropped"]),
-        ("not counted", read["ignored"]),
-        ("kept with a notice", read["repaired"]),
-        ("pictures left out", subset["left_out"]),
-        ("rows thinned out", subset["thinned"]),
-    ):
+    for label, counts in _counted(subset):
         if counts:
             listed = ", ".join(f"{reason} {n}" for reason, n in counts.items())
             lines.append(f"  {label}: {listed}")
@@ -148,8 +147,88 @@ def _subset_text(name: str, subset: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _baseline_table(data: dict[str, Any]) -> list[str]:
-    """Return the blind baselines, pooled over the subsets, in percent."""
+def card_sections(data: dict[str, Any]) -> str:
+    """Write what a build did as Markdown, for the card."""
+    built = (
+        f"Version {data['version']}, seed {data['seed']}, **{data['mode']}** distractors, prompts "
+        f"`{data['prompts']['version']}`, Pillow {data['pillow']}; fingerprint "
+        f"`{data['fingerprint']}`."
+    )
+    tables = [
+        ["### Rows", *_markdown(_rows_table(data))],
+        ["### Letters of the right options", *_markdown(_letters_table(data))],
+        ["### What was left out", *_markdown(_left_out_table(data))],
+        ["### Ranges of the counts", *_markdown(_counts_table(data))],
+    ]
+    tables += [
+        [
+            f"### Blind baselines, `{mode}` distractors, accuracy in %",
+            *_markdown(_baselines_of_mode(data, mode)),
+        ]
+        for mode in MODES
+    ]
+    parts = [built, *("\n\n".join((head, "\n".join(lines))) for head, *lines in tables)]
+    return "\n\n".join([*parts, *data["empty"].values()])
+
+
+def _markdown(rows: list[list[str]]) -> list[str]:
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, "|" + "---|" * len(rows[0]), *body]
+
+
+def _rows_table(data: dict[str, Any]) -> list[list[str]]:
+    codes = [task.value for task in Task]
+    rows = [["subset", "source", "split", "pictures", *codes]]
+    for name, subset in data["subsets"].items():
+        counts = [str(subset["rows"].get(code, 0)) for code in codes]
+        source = subset["read"]["source"]
+        rows.append([f"`{name}`", source, subset["split"], str(subset["pictures"]), *counts])
+    return rows
+
+
+def _letters_table(data: dict[str, Any]) -> list[list[str]]:
+    rows = [["subset", *LETTERS]]
+    for name, subset in data["subsets"].items():
+        total: Counter[str] = Counter()
+        for counts in subset["letters"].values():
+            total.update(counts)
+        rows.append([f"`{name}`", *(str(total[letter]) for letter in LETTERS)])
+    return rows
+
+
+def _left_out_table(data: dict[str, Any]) -> list[list[str]]:
+    rows = [["subset", "what", "reason", "number"]]
+    for name, subset in data["subsets"].items():
+        for label, counts in _counted(subset):
+            rows += [[f"`{name}`", label, reason, str(n)] for reason, n in counts.items()]
+    return rows
+
+
+def _counts_table(data: dict[str, Any]) -> list[list[str]]:
+    rows = [["subset", "small objects of a picture", "of one category"]]
+    for name, subset in data["subsets"].items():
+        counts = subset["statistics"]
+        ranges = (counts["object_counts"], counts["category_counts"])
+        rows.append([f"`{name}`", *(f"{low}–{high}" for low, high in ranges)])
+    return rows
+
+
+def _baselines_of_mode(data: dict[str, Any], mode: Mode) -> list[list[str]]:
+    codes = [task.value for task in Task]
+    rows = [["baseline", *codes]]
+    for (of, name), counts in _pooled(data).items():
+        if of == mode:
+            rows.append([name, *(_percent(counts, code) for code in codes)])
+    return rows
+
+
+def _percent(counts: Counter[str], code: str) -> str:
+    n = counts[f"{code} n"]
+    return f"{100 * counts[f'{code} right'] / n:.1f}" if n else ""
+
+
+def _pooled(data: dict[str, Any]) -> dict[tuple[str, str], Counter[str]]:
+    """Pool the baselines over the subsets: (mode, name) -> "<task> right" and "<task> n"."""
     pooled: dict[tuple[str, str], Counter[str]] = {}
     for subset in data["subsets"].values():
         for mode, tasks in subset["blind_baselines"].items():
@@ -158,21 +237,30 @@ def _baseline_table(data: dict[str, Any]) -> list[str]:
                     counts = pooled.setdefault((mode, name), Counter())
                     counts[f"{task} right"] += right
                     counts[f"{task} n"] += n
+    return pooled
+
+
+def _counted(subset: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
+    read = subset["read"]
+    return [
+        ("dropped by the reader", read["dropped"]),
+        ("not counted", read["ignored"]),
+        ("kept with a notice", read["repaired"]),
+        ("pictures left out", subset["left_out"]),
+        ("rows thinned out", subset["thinned"]),
+    ]
+
+
+def _baseline_table(data: dict[str, Any]) -> list[str]:
+    """Return the blind baselines, pooled over the subsets, in percent."""
+    pooled = _pooled(data)
     width = max(len(name) for _, name in pooled)
-    codes = [task.value for task in Task]
     most = max(n for counts in pooled.values() for cell, n in counts.items() if cell.endswith(" n"))
     lines = [
         f"Blind baselines, accuracy in % on at most {most:.0f} rows a sub-task (25 is chance):"
     ]
     for mode in MODES:
-        lines.append(f"{mode:<{width}}" + "".join(f"{code:>7}" for code in codes))
-        for (of, name), counts in pooled.items():
-            if of == mode:
-                cells = (
-                    f"{100 * counts[f'{code} right'] / counts[f'{code} n']:7.1f}"
-                    if counts[f"{code} n"]
-                    else " " * 7
-                    for code in codes
-                )
-                lines.append(f"{name:<{width}}" + "".join(cells))
+        (_, *head), *rows = _baselines_of_mode(data, mode)
+        lines.append(f"{mode:<{width}}" + "".join(f"{cell:>7}" for cell in head))
+        lines += [f"{name:<{width}}" + "".join(f"{cell:>7}" for cell in row) for name, *row in rows]
     return lines

@@ -80,7 +80,7 @@ def object_counting(picture: SouPicture, rng: KeyedRandom) -> Target | str:
 def category_recognition(picture: SouPicture, rng: KeyedRandom) -> Target | str:
     """CR: the category of the object at a point, the floor of its box centre.
 
-    The pixel there must lie in boxes of one category only, small or large.
+    The pixel there must lie in boxes of one category only: small or large, counted or not.
     """
     order = list(range(len(picture.categories)))
     rng.shuffle(order)
@@ -101,9 +101,9 @@ def category_recognition_balanced(picture: SouPicture, rng: KeyedRandom) -> Targ
 
 
 def _recognized(picture: SouPicture, order: list[int]) -> Target | str:
-    boxes = np.vstack([picture.boxes_xyxy, picture.large_boxes_xyxy])
-    x1, y1, x2, y2 = boxes.T
-    categories = picture.categories + picture.large_categories
+    boxes = (picture.boxes_xyxy, picture.large_boxes_xyxy, picture.ignored_boxes_xyxy)
+    x1, y1, x2, y2 = np.vstack(boxes).T
+    categories = picture.categories + picture.large_categories + picture.ignored_categories
     for i in order:
         bx1, by1, bx2, by2 = picture.boxes_xyxy[i].tolist()
         x, y = floor((bx1 + bx2) / 2), floor((by1 + by2) / 2)
@@ -128,15 +128,20 @@ def object_location_balanced(picture: SouPicture, rng: KeyedRandom) -> Target | 
     """OL in balanced mode: the box of the only small object in a red region.
 
     The region is square, 3 to 6 times the object's longer side, shifted at random so that the
-    object lies anywhere in it, and holds no part of another small object.
+    object lies anywhere in it, and holds no part of another small object, nor of one that the
+    source marks as not counting: a reader would see it.
     """
     order = list(range(len(picture.categories)))
     rng.shuffle(order)
-    x1, y1, x2, y2 = picture.boxes_xyxy.T
+    x1, y1, x2, y2 = np.vstack([picture.boxes_xyxy, picture.ignored_boxes_xyxy]).T
     for i in order[:REGION_TARGETS]:
+        if _coincides(picture, i):
+            continue
         left, top, right, bottom = picture.int_boxes[i].tolist()
         for _ in range(REGION_TRIES):
             side = round(rng.uniform(3, 6) * max(right - left, bottom - top))
+            if side > min(picture.width, picture.height):
+                continue
             region_x = _span(left, right, side, picture.width, rng)
             region_y = _span(top, bottom, side, picture.height, rng)
             inside = (
@@ -154,7 +159,6 @@ def object_location_balanced(picture: SouPicture, rng: KeyedRandom) -> Target | 
 
 def _span(low: int, high: int, side: int, limit: int, rng: KeyedRandom) -> tuple[int, int]:
     """Place ``side`` px around ``low..high`` at random, inside ``0..limit``."""
-    side = min(side, limit)
     start = rng.integer(max(0, high - side), min(low, limit - side))
     return start, start + side
 
@@ -182,9 +186,21 @@ def _numbers(picture: SouPicture, i: int) -> tuple[int, ...]:
     return tuple(floor(v + 0.5) for v in picture.quads_xy8[i].tolist())
 
 
+def specific_category_counting_balanced(picture: SouPicture, rng: KeyedRandom) -> Target | str:
+    """SCC in balanced mode: first the count is drawn among those that occur, then the category.
+
+    Most categories of a picture occur once or twice, and these answers would crowd out all others.
+    """
+    count = rng.choice(sorted(set(picture.counts.values())))
+    return _counted(picture, rng.choice([c for c, n in picture.counts.items() if n == count]))
+
+
 def specific_category_counting(picture: SouPicture, rng: KeyedRandom) -> Target | str:
     """SCC: the number of small objects of one category that is present."""
-    category = rng.choice(list(picture.counts))
+    return _counted(picture, rng.choice(list(picture.counts)))
+
+
+def _counted(picture: SouPicture, category: str) -> Target:
     members = tuple(i for i, c in enumerate(picture.categories) if c == category)
     return Target(str(len(members)), members, category=category)
 
@@ -233,7 +249,7 @@ ASK: Mapping[Mode, Mapping[Task, Ask]] = MappingProxyType(
                 Task.OC: object_counting,
                 Task.CR: category_recognition_balanced,
                 Task.OL: object_location_balanced,
-                Task.SCC: specific_category_counting,
+                Task.SCC: specific_category_counting_balanced,
                 Task.POI: peripheral_object_identification,
             }
         ),

@@ -227,7 +227,9 @@ def _merge_names(
 
 
 def check_categories(ids: Mapping[Key, int], categories: Categories, where: object) -> None:
-    """Refuse labels none of which is of a wanted category.
+    """Refuse labels most of which are of no wanted category: they are another source's.
+
+    One name in common is not enough: AI-TOD and SODA-D both have vehicles.
 
     Args:
         ids: How many records have each category id.
@@ -235,19 +237,23 @@ def check_categories(ids: Mapping[Key, int], categories: Categories, where: obje
         where: The file or folder, for the message.
 
     Raises:
-        FormatError: If there are records and none is wanted.
+        FormatError: If there are records and fewer than half are wanted.
     """
     if not ids:
         return
     known = {key: same_key(key, categories.names) for key in ids}
-    if any(real is not None and categories.names[real] is not None for real in known.values()):
+    unwanted = {
+        key: real for key, real in known.items() if real is None or categories.names[real] is None
+    }
+    total, strange = sum(ids.values()), sum(ids[key] for key in unwanted)
+    if 2 * strange <= total:
         return
     found = [
         repr(categories.file_names[real]) if real is not None else f"id {shorten(key)} (no name)"
-        for key, real in known.items()
+        for key, real in unwanted.items()
     ]
     raise FormatError(
-        f"{where}: none of the {sum(ids.values())} objects is of a category that this source has. "
+        f"{where}: {strange} of the {total} objects are of a category that this source lacks. "
         f"Expected {', '.join(categories.wanted)}; found {', '.join(found[:6])}. Use the reader "
         "of the format that the file is in."
     )

@@ -18,13 +18,19 @@ from soubench.builders.errors import BuildError
 from soubench.builders.publishing.dataset_cache import build_folder, staging
 from soubench.builders.sou.build import BuildOptions, SouBuild, SourceFolder, build, rows
 from soubench.builders.sou.questions import LETTERS
-from soubench.builders.sou.report import report, report_text
+from soubench.builders.sou.report import card_sections, report, report_text
 from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS, Selection, Task
 from soubench.builders.sources import SOURCES
-from soubench.dataset_scripts.prepared import PreparedBuilder, datasets_cache, prepare_and_publish
+from soubench.dataset_scripts.prepared import (
+    CARD_MARKER,
+    PreparedBuilder,
+    datasets_cache,
+    prepare_and_publish,
+)
 
 NAME = "sou-vqa"
 VERSION = "1.0.0"
+PACKAGE = "soubench.dataset_scripts.sou_vqa"
 WRITER_BATCH_ROWS = 60
 """Ten pictures. Rows hold paths, not bytes, so only their objects weigh anything."""
 
@@ -88,9 +94,7 @@ class SouVqa(PreparedBuilder):
         return datasets.DatasetInfo(
             description=(__doc__ or "").split("\n", 1)[0],
             features=FEATURES,
-            citation=files("soubench.dataset_scripts.sou_vqa")
-            .joinpath("CITATION.bib")
-            .read_text(encoding="utf-8"),
+            citation=(files(PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
             license="other",
         )
 
@@ -165,6 +169,11 @@ def build_sou_vqa(
         )
         data = report(result)
         _keep_used(pictures, result)
+        card = (files(PACKAGE) / "README.md").read_text(encoding="utf-8")
+        card = card.replace("# SOU-VQA\n", f"# SOU-VQA, {options.mode} distractors\n", 1)
+        (staged / "build" / "README.md").write_text(
+            card.replace(CARD_MARKER, card_sections(data)), encoding="utf-8"
+        )
         final = build_folder(cache, NAME, result.fingerprint) / "pictures"
         configs = {
             name: {"test": partial(rows, result, CONFIGS[name], final)}
@@ -178,6 +187,7 @@ def build_sou_vqa(
             fingerprint=result.fingerprint,
             staged=staged,
             cache=cache,
+            replaced=configs_of(group),
         )
 
 
@@ -187,13 +197,6 @@ def _check_sources(
     roots: Mapping[str, Path],
     splits: Mapping[str, str],
 ) -> None:
-    missing = {source: subset for source, subset in needed.items() if source not in roots}
-    if missing:
-        flags = " ".join(f"--source {source}=DIR" for source in missing)
-        raise BuildError(
-            f"The config {group!r} needs the annotations of {', '.join(missing.values())}, "
-            f"which were not given. Add {flags}."
-        )
     for flag, names in (("--source", roots), ("--split", splits)):
         for name in names:
             if name not in needed:
@@ -201,6 +204,13 @@ def _check_sources(
                     f"{flag} {name}=..: the config {group!r} has no use for it. "
                     f"Its sources are {', '.join(needed)}."
                 )
+    missing = {source: subset for source, subset in needed.items() if source not in roots}
+    if missing:
+        flags = " ".join(f"--source {source}=DIR" for source in missing)
+        raise BuildError(
+            f"The config {group!r} needs the annotations of {', '.join(missing.values())}, "
+            f"which were not given. Add {flags}."
+        )
 
 
 def _with_rows(configs: Iterable[str], result: SouBuild) -> list[str]:

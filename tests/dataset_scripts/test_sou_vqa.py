@@ -12,6 +12,7 @@ from math import ceil, floor, sqrt
 from pathlib import Path
 
 import datasets
+import psutil
 import pytest
 from datasets import load_dataset
 from oracle import area, read
@@ -63,8 +64,13 @@ def rows_of(config, cache, *, pictures=False):
     return list(loaded) if pictures else loaded.remove_columns("image").to_list()
 
 
+def live(cache, config):
+    """The folders of a config that hold data; stubs of replaced builds do not."""
+    return [f.parent for f in (cache / "sou-vqa" / config / "1.0.0").glob("*/*.arrow")]
+
+
 def digest_of(cache, config="all"):
-    (folder,) = (cache / "sou-vqa" / config / "1.0.0").iterdir()
+    (folder,) = live(cache, config)
     return folder.name
 
 
@@ -147,6 +153,10 @@ def test_every_answer_follows_from_the_source_annotation(cache, roots, subset):
         counts = Counter(name for name, _ in small)
         evidence, answer = row["evidence"], row["answer_text"]
         assert row["options"][row["answer"]] == answer
+        small.sort(
+            key=lambda o: (min(o[1][0::2]), min(o[1][1::2]), max(o[1][0::2]), max(o[1][1::2]))
+        )
+        boxes.sort(key=lambda o: o[1])
         assert row["objects"]["category"] == [name for name, _ in small]
         if row["task"] == "CE":
             assert answer == str(len(counts))
@@ -240,6 +250,7 @@ def test_workers_and_order_on_disk_change_nothing(cache, roots, fresh, tmp_path)
     path = elsewhere["ai-tod"] / "annotations/aitod_val_v1.json"
     table = json.loads(path.read_text())
     table["images"].reverse()
+    table["annotations"].reverse()
     path.write_text(json.dumps(table))
     assert main(["build", "sou-vqa", "all", *sources(elsewhere), "--workers=2"]) == 0
     assert digest_of(fresh) == digest_of(cache)
@@ -273,12 +284,97 @@ def test_a_rebuild_with_other_options_takes_over_even_after_a_map(roots, fresh):
     assert main([*build, "--limit=2", "--distractors=balanced", "--seed=3"]) == 0
     rows = load_dataset("sou-vqa", "aerial", split="test")
     assert len({(r["subset"], r["image_id"]) for r in rows}) == 6
-    assert len(list((fresh / "sou-vqa" / "aerial" / "1.0.0").iterdir())) == 1
+    assert len(live(fresh, "aerial")) == 1
     # The pictures of the replaced build are gone, those of the new one are there.
     assert [f.name for f in (fresh / "soubench" / "sou-vqa").iterdir()] == [
         digest_of(fresh, "aerial")
     ]
     assert rows[0]["image"].size
+
+
+def test_a_map_on_an_object_loaded_before_the_rebuild_harms_nothing(roots, fresh):
+    build = ["build", "sou-vqa", "driving", *sources(roots, "soda-d")]
+    assert main([*build, "--limit=3"]) == 0
+    old = load_dataset("sou-vqa", "driving", split="test")
+    assert main([*build, "--limit=2"]) == 0
+    mapped = old.map(lambda r: {"n": len(r["options"])}, remove_columns="image")
+    assert len(mapped) == 18
+    assert len(load_dataset("sou-vqa", "driving", split="test")) == 12
+    # The stub of the replaced build gives way when that build is made again.
+    assert main([*build, "--limit=3"]) == 0
+    assert len(load_dataset("sou-vqa", "driving", split="test")) == 18
+
+
+def test_a_rebuild_after_the_sources_moved_points_to_the_new_place(tmp_path, fresh):
+    root = write_demo_source("visdrone", tmp_path / "a", pictures=2)
+    build = ["build", "sou-vqa", "a-visdrone", "--workers=1"]
+    assert main([*build, f"--source=visdrone={root}"]) == 0
+    # A path of equal length: names and sizes of all files stay the same.
+    moved = (tmp_path / "a").rename(tmp_path / "b") / root.relative_to(tmp_path / "a")
+    assert main([*build, f"--source=visdrone={moved}"]) == 0
+    rows = load_dataset("sou-vqa", "a-visdrone", split="test")
+    assert all(r["image"].size for r in rows)
+
+
+def test_configs_that_lose_their_rows_are_retired_with_a_warning(tmp_path, roots, fresh, capsys):
+    names = ("visdrone", "ai-tod", "soda-a")
+    assert main(["build", "sou-vqa", "aerial", *sources(roots, *names)]) == 0
+    empty = tmp_path / "empty"
+    shutil.copytree(roots["ai-tod"], empty)
+    (path,) = empty.rglob("*.json")
+    table = json.loads(path.read_text())
+    path.write_text(json.dumps(table | {"annotations": []}))
+    args = [*sources(roots, "visdrone", "soda-a"), f"--source=ai-tod={empty}"]
+    assert main(["build", "sou-vqa", "aerial", *args]) == 0
+    assert "warning: a-aitod" in capsys.readouterr().err
+    assert {r["subset"] for r in rows_of("aerial", fresh)} == {"a-visdrone", "a-soda"}
+    with pytest.raises(ValueError, match="Available configs"):
+        load_dataset("sou-vqa", "a-aitod")
+
+
+def test_a_source_of_another_dataset_is_refused(roots, fresh, capsys):
+    """AI-TOD and SODA-D have one category name in common: vehicle."""
+    message = fails(capsys, "driving", f"--source=soda-d={roots['ai-tod']}")
+    assert "of a category that this source lacks" in message
+
+
+def test_the_card_of_a_build_has_its_own_numbers(cache):
+    (card,) = (cache / "soubench" / "sou-vqa").glob("*/README.md")
+    text = card.read_text()
+    assert text.startswith("# SOU-VQA, paper distractors")
+    assert f"| `driving` | soda-d | val | {PICTURES} | 6 | 6 | 6 | 6 | 6 | 6 |" in text
+    assert "### Blind baselines, `balanced` distractors" in text
+    assert "| `a-visdrone` | not counted | ignore_region |" in text
+    assert "<!--" not in text
+
+
+def test_long_names_in_other_scripts_are_no_trouble(tmp_path, fresh):
+    root = write_demo_source("ai-tod", tmp_path / "a", pictures=1)
+    (picture,) = (root / "images/val").iterdir()
+    name = "無" * 60 + ".png"
+    picture.rename(picture.with_name(name))
+    (path,) = root.rglob("*.json")
+    table = json.loads(path.read_text())
+    table["images"][0]["file_name"] = name
+    path.write_text(json.dumps(table))
+    assert main(["build", "sou-vqa", "a-aitod", f"--source=ai-tod={root}"]) == 0
+    assert load_dataset("sou-vqa", "a-aitod-ol", split="test")[0]["image"].size == (800, 800)
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_killed_build(roots, fresh):
+    build = ["build", "sou-vqa", "all", *sources(roots), "--workers=2"]
+    killed = run(*build, cache=fresh)
+    parent = psutil.Process(killed.pid)
+    deadline = time.monotonic() + 60
+    while len(parent.children()) < 3 and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = parent.children()
+    assert workers
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
 
 
 def test_building_one_scenario_leaves_the_others(roots, fresh):
@@ -325,7 +421,7 @@ def test_two_builds_at_once_both_end_well(roots, fresh):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert len(rows_of("a-visdrone", fresh)) == 6 * PICTURES
-    assert len(list((fresh / "sou-vqa/a-visdrone/1.0.0").iterdir())) == 1
+    assert len(live(fresh, "a-visdrone")) == 1
     assert len(list((fresh / "soubench/sou-vqa").iterdir())) == 1
     assert list((fresh / "soubench/staging").iterdir()) == []
 
@@ -350,11 +446,12 @@ def test_a_missing_source_is_named_with_its_flag(capsys, roots):
             ["driving", "--source=soda-d=/nowhere"], "/nowhere", id="folder does not exist"
         ),
         pytest.param(
-            ["driving", "--source=soda-d=.", "--source=ruod=."], "no use for it", id="not needed"
+            ["driving", "--source=soda-d=.", "--source=Ruod=."], "no use for it", id="not needed"
         ),
         pytest.param(
             ["driving", "--source=soda-d=a", "--source=soda-d=b"], "twice", id="given twice"
         ),
+        pytest.param(["driving", "--source=SODA=a"], "no use for it", id="misspelled source"),
         pytest.param(
             ["driving", "--source=soda-d=.", "--prompt=none.toml"], "none.toml", id="no prompt file"
         ),

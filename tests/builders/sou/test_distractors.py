@@ -129,6 +129,8 @@ def test_location_distractors_keep_their_promises(mode, oriented):
                 assert 10 <= w <= 99
                 assert 10 <= h <= 99
                 assert w * h < 1024
+            if mode == "paper" and oriented:
+                assert Polygon(list(zip(b[0::2], b[1::2], strict=True))).area < 1024
 
 
 def ask_random(n: int, mode: str, *, oriented: bool = False, weights: list[float] | None = None):

@@ -1,6 +1,7 @@
 """Targets: answers by hand, and what is ambiguous is not asked."""
 
 from collections import Counter
+from dataclasses import replace
 from math import ceil, floor
 
 import pytest
@@ -93,6 +94,33 @@ def test_a_large_object_makes_a_point_ambiguous_too():
     assert target_of(Task.CR, picture_of(hidden)) == "cr_every_point_in_boxes_of_two_categories"
 
 
+def test_points_and_regions_keep_clear_of_what_does_not_count():
+    """It is marked as not counting, but a reader sees it all the same."""
+    near = [
+        make_object("people", 100, 100, 10, 10),
+        make_object("others", 98, 98, 14, 14, ignore=True),
+        make_object("car", 300, 300, 20, 20),
+    ]
+    for seed in range(20):
+        assert target_of(Task.CR, picture_of(near), seed=seed).answer == "car"
+        assert (
+            picture_of(near).categories[
+                target_of(Task.OL, picture_of(near), "balanced", seed).objects[0]
+            ]
+            == "car"
+        )
+    assert target_of(Task.CE, picture_of(near)).answer == "2"
+
+
+def test_the_order_of_the_records_changes_nothing():
+    scene = random_scene(3)
+    shuffled = replace(scene, objects=scene.objects[::-1])
+    one, other = prepare(scene, SUBSET), prepare(shuffled, SUBSET)
+    for mode in MODES:
+        for task in Task:
+            assert target_of(task, one, mode) == target_of(task, other, mode)
+
+
 def test_a_point_shared_by_one_category_is_asked():
     row = [make_object("car", 100, 100, 20, 20), make_object("car", 105, 100, 20, 20)]
     assert target_of(Task.CR, picture_of(row)).answer == "car"
@@ -146,6 +174,7 @@ def test_region_holds_exactly_one_small_object(seed):
     assert top <= y1 < y2 <= bottom
     longer = max(x2 - x1, y2 - y1)
     assert round(3 * longer) <= right - left <= round(6 * longer)
+    assert right - left == bottom - top
     touched = [
         i
         for i, (a, b, c, d) in enumerate(picture.boxes_xyxy.tolist())
@@ -164,7 +193,9 @@ def test_every_target_follows_from_the_objects(mode, oriented):
     for seed in range(80):
         scene = random_scene(seed, oriented=oriented)
         picture = prepare(scene, SUBSET)
-        small = [o for o in scene.objects if o.area_px <= 1024]
+        small = sorted(
+            (o for o in scene.objects if o.area_px <= 1024), key=lambda o: (o.box_xyxy, o.category)
+        )
         counts = Counter(o.category for o in small)
         for task in Task:
             target = target_of(task, picture, mode, seed)
@@ -212,6 +243,29 @@ def test_shrinking_makes_the_largest_object_small_and_keeps_proportions():
     assert picture.boxes_xyxy[0].tolist() == pytest.approx(
         [100 * 486 / 961, 200 * 364 / 721, 180 * 486 / 961, 250 * 364 / 721]
     )
+
+
+def test_shrinking_leaves_nothing_outside_the_picture():
+    """width * (w / width) may be a hair more than w, and its ceiling a whole pixel."""
+    for width in range(300, 700):
+        right = [
+            make_object("car", width - 60, 10, 60, 60),
+            make_object("bus", 10, width - 40, 40, 40),
+        ]
+        picture = prepare(make_scene(right, size=(width, width)), SUBSETS["underwater"])
+        if isinstance(picture, SouPicture):
+            assert picture.int_boxes.max() <= picture.width
+            assert picture.boxes_xyxy.max() <= picture.width
+
+
+def test_a_region_that_the_picture_cannot_hold_is_not_asked():
+    tight = picture_of([make_object("car", 20, 12, 25, 25)], size=(64, 50))
+    assert target_of(Task.OL, tight, "balanced") == "ol_no_object_alone_in_its_region"
+
+
+def test_balanced_location_asks_no_object_that_coincides_with_a_large_one():
+    hidden = [make_object("car", 103, 103, 30, 30), make_object("bus", 100, 100, 36, 36)]
+    assert isinstance(target_of(Task.OL, picture_of(hidden), "balanced"), str)
 
 
 @pytest.mark.parametrize(
