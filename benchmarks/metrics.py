@@ -1,7 +1,7 @@
 """All benchmarks of the metrics, one after the other.
 
-Run: ``python benchmarks/metrics.py [boxes|captions|masks|options|shapes]``; all by default. Each part
-is a file of its own, ``metrics_<part>.py``, which says what it measures against which peer.
+Run: ``python benchmarks/metrics.py [boxes|captions|masks|options|shapes]``; all by default. Each
+part is a file of its own, ``metrics_<part>.py``, which says what it measures against which peer.
 """
 
 import runpy

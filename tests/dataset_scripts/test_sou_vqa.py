@@ -153,10 +153,8 @@ def test_every_answer_follows_from_the_source_annotation(cache, roots, subset):
         counts = Counter(name for name, _ in small)
         evidence, answer = row["evidence"], row["answer_text"]
         assert row["options"][row["answer"]] == answer
-        small.sort(
-            key=lambda o: (min(o[1][0::2]), min(o[1][1::2]), max(o[1][0::2]), max(o[1][1::2]))
-        )
-        boxes.sort(key=lambda o: o[1])
+        order = sorted(range(len(small)), key=lambda i: boxes[i][1])
+        small, boxes = [small[i] for i in order], [boxes[i] for i in order]
         assert row["objects"]["category"] == [name for name, _ in small]
         if row["task"] == "CE":
             assert answer == str(len(counts))
