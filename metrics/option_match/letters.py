@@ -79,6 +79,7 @@ _VERB_AFTER = re.compile(
     re.IGNORECASE,
 )
 _NOUN_BEFORE = re.compile(r"\b(?:options?|choices?|letters?|alternatives?)\s?[\"'(:]{0,3}\s?$")
+_BEFORE_A_NAME = tuple(" \"'")
 _STRONG_AFTER = re.compile(r"[\"'\]]{0,2}\s?(?:[.):]|$|\n)")
 
 
@@ -179,7 +180,7 @@ def find_letters(
             and not (text[after + len(own_text) : after + len(own_text) + 1].isalnum())
         )
         has_noun = bool(before) and _NOUN_BEFORE.search(before) is not None
-        if name_before.search(before):
+        if before[-1:] in _BEFORE_A_NAME and name_before.search(before):
             continue
         if (
             letter in "AI"

@@ -202,6 +202,8 @@ def marked_value(reading: Reading) -> str | None:
 
 def verdict_per_option(reading: Reading) -> str | None:
     """R4, R14: "A: no, B: yes": one option is affirmed among several judged ones."""
+    if len(reading.groups) < 2:
+        return None
     verdicts: dict[str, bool] = {}
     for pattern in (_CLOSE_VERDICT, _LINE_VERDICT):
         for found in pattern.finditer(reading.text):

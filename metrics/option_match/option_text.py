@@ -164,7 +164,6 @@ _TOKEN = re.compile(r"[^\W_]+")
 _GLUED_BEFORE = re.compile(r"[^\W_][-_]\w")
 _GLUED_AFTER = re.compile(r"[-_][^\W_]|(?<=\d)[.,]\d")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_LONG_WORD = re.compile(r"[a-z]{4}")
 _INTEGER = re.compile(r"(?<![A-Za-z0-9_.])-?\d{1,9}(?:\.\d{1,6})?(?![A-Za-z0-9_])")
 _RUN_GAP = re.compile(r"[\s,;:()\[\]{}<>|\"'-]*")
 _NONE_OF = re.compile(
@@ -313,10 +312,7 @@ class OptionTable:
             tuple(int(float(number)) for number in _INTEGER.findall(option))
             for option in self.folded
         )
-        are_boxes = all(
-            len(box) >= MIN_BOX_NUMBERS and not _LONG_WORD.search(option)
-            for box, option in zip(boxes, self.folded, strict=True)
-        )
+        are_boxes = all(len(box) >= MIN_BOX_NUMBERS for box in boxes)
         return boxes if are_boxes else ()
 
     @cached_property

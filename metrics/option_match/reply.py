@@ -42,14 +42,14 @@ _FOLDED = str.maketrans(
 )
 
 _TURN_END = (
-    r"<\|(?:im_end|endoftext|eot_id|eom_id|end|end_of_text|end of sentence|return"
+    r"<\|(?:im_end|endoftext|eot_id|end|end_of_text|end of sentence|return"
     r"|END_OF_TURN_TOKEN)\|>|</s>|<eos>|<end_of_turn>|<EOT>|<turn\|>"
 )
 _USER_TURN = (
     r"<\|im_start\|>\s?(?:user|system)|<\|start_header_id\|>\s?(?:user|system)|<start_of_turn>user"
     r"|<\|(?:user|system|human|User)\|>|\[INST\]"
     r"|(?:^|\n)[ \t#*]{0,8}(?:USER|User|Human|HUMAN|Instruction|Question|QUESTION|Next question"
-    r"|New question|Problem|Q|问题|問題|题目|題目|质问|質問|질문|Frage|Pregunta|Pergunta|Вопрос)"
+    r"|New question|Problem|Q|问题|問題|题目|題目|質問|질문|Frage)"
     r"[ \t]{0,2}\d{0,3}[ \t*]{0,4}:"
     r"|(?:^|\n)[ \t]{0,8}(?:user|human)[ \t]{0,2}\n"
     r"|(?<=[\w.)]) (?:Question|USER|User|Human|Q)(?: ?\d{1,3})?:(?= ?[A-Z][a-z]+ )"
@@ -57,15 +57,15 @@ _USER_TURN = (
 _ASSISTANT_TURN = (
     r"<\|im_start\|>\s?assistant|<\|start_header_id\|>\s?assistant\s?<\|end_header_id\|>"
     r"|<start_of_turn>model|<\|(?:assistant|Assistant)\|>|\[/INST\]|<\|start\|>assistant"
-    r"|(?:^|\n)[ \t#*]{0,8}(?:ASSISTANT|Assistant|Response|GPT|Model|Bot)[ \t*]{0,4}:"
+    r"|(?:^|\n)[ \t#*]{0,8}(?:ASSISTANT|Assistant|Response|Model)[ \t*]{0,4}:"
     r"|(?:^|\n)[ \t]{0,8}assistant[ \t]{0,2}\n"
     r"|(?<=\S) (?:ASSISTANT|Assistant):"
 )
 _TURN = re.compile(f"(?P<end>{_TURN_END})|(?P<user>{_USER_TURN})|(?P<assistant>{_ASSISTANT_TURN})")
 _TURN_HINT = re.compile(
     r"<[|/sebtE]|\[/?INST|[Uu]ser|USER|[Hh]uman|HUMAN|nstruction|uestion|QUESTION|Problem"
-    r"|Q ?\d{0,3}:|ssistant|ASSISTANT|Response|GPT|Model"
-    r"|Bot|[问問题題质質질]|Frage|Preg|Perg|Вопрос"
+    r"|Q ?\d{0,3}:|ssistant|ASSISTANT|Response|Model"
+    r"|[问問题題质質질]|Frage"
 )
 _NEXT_QUIZ = re.compile(r"\?[^\n]{0,80}\n\s{0,8}\(?A[.:)]")
 _LETTER_LINE = re.compile(
@@ -93,11 +93,7 @@ _BOXED = re.compile(r"[\\\x08]?f?b?oxed\s?\{")
 
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _UNTICKED = re.compile(r"^[^\w\n]*\[ \][^\n]*$|\[[xX]\]", re.MULTILINE)
-_LATEX_FONT = re.compile(
-    r"\\(?:text|textbf|textit|texttt|textsf|textrm|mathbf|mathrm|mathit|mathsf|mathtt|boldsymbol"
-    r"|bf"
-    r"|rm|operatorname|displaystyle|left|right|bold|Large|large|quad)(?![A-Za-z])"
-)
+_LATEX_FONT = re.compile(r"\\[A-Za-z]{2,14}(?=\s?\{)|\\(?:bf|rm|it|left|right|quad)(?![A-Za-z])")
 _LATEX_MARK = re.compile(r"\\[()\[\],;:! ]|\$|\\(?=[{}%#_&])")
 _SINGLE_LETTER_TAG = re.compile(r"<([A-Z])>(?![^<]{0,200}</\1>)")
 _TAG = re.compile(

@@ -353,7 +353,7 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
         ("Yes", ["Yes", "No", "Yes"], ""),
         ("No", ["no", "No", "Yes"], ""),
         ("It cannot be determined.", ["Yes", "No", "Cannot be determined"], "C"),
-        ("I cannot be certain, but I see a pier.", SEA, "D"),
+        ("I can't identify its name, but I see a pier.", SEA, "D"),
     ],
     "written_unit": [
         ("250 m", ["2.5 km", "0.25 km", "250 m"], "C"),
@@ -470,11 +470,136 @@ PLACES = [
     *("surrounded by", "on", "in", "inside", "at", "with", "by", "holding", "carrying", "riding"),
     *("driving", "wearing", "towards"),
 ]
+FILLERS = [
+    *("option", "choice", "letter", "alternative", "number", "the", "an", "either", "probably"),
+    *("likely", "possibly", "perhaps", "maybe", "most", "definitely", "clearly", "certainly"),
+    *("simply", "just", "about", "approximately", "indeed", "actually", "therefore", "closest to"),
+    *("category", "to be", "la", "die", "opción"),
+]
+NAMES = [
+    *("Dock", "Terminal", "Runway", "Gate", "Berth", "Hangar", "Apron", "Wharf", "Quay"),
+    *("Harbor", "Station", "Field", "Hall", "Bay", "Stand", "Corner", "Door", "Bridge", "Tank"),
+    *("Building", "Zone", "Area", "Block", "Sector", "Section", "Lane", "Row", "Column", "Line"),
+    *("Type", "Class", "Plan", "Vitamin", "Figure", "Fig.", "Image", "Panel", "Step", "Stage"),
+    *("Point", "Region", "Site", "Base", "Camp", "Grade", "Group", "Team", "Level", "Phase"),
+    *("Part", "Unit", "Room", "Road", "Route", "Highway", "Exit", "Platform", "Track", "Tower"),
+    *("Series", "Size", "Appendix", "Table", "Vehicle", "Car", "Truck", "Ship", "Vessel", "Boat"),
+    *("Plane", "Aircraft", "Object", "Marker", "Camera", "Version", "Model", "Mr.", "Dr."),
+    *("The sign reads", "It carries", "A label says", "On it is painted", "Inscribed"),
+]
+AFTER_LETTER_A = [
+    *(
+        "is",
+        "was",
+        "seems",
+        "appears",
+        "looks",
+        "because",
+        "since",
+        "as",
+        "and",
+        "or",
+        "but",
+        "not",
+    ),
+    *(
+        "for",
+        "due",
+        "given",
+        "fits",
+        "matches",
+        "would",
+        "should",
+        "could",
+        "can",
+        "will",
+    ),
+    *("has", "does", "must", "may", "might", "over", "here", "rather", "instead", "than", "with"),
+    *("which", "where", "yes", "then"),
+]
+ORDINALS = [
+    *("The third option", "the 3rd choice", "third alternative", "The third candidate fits best"),
+    *(
+        "the third one",
+        "The third answer is right",
+        "It's the third",
+        "third",
+        "I choose the third",
+    ),
+    *(
+        "pick third",
+        "I'd select the third.",
+        "say third",
+        "go with the third",
+        "第三个选项",
+        "第3項",
+    ),
+    *("Option 3", "choice 3", "alternative number 3", "Option three", "option no. 3", "option #3"),
+]
+SMALL_LETTERS = [
+    *(
+        "c",
+        "c.",
+        "(c) it floats",
+        "option c floats",
+        "choice c floats",
+        "the letter c",
+        "c: it floats",
+    ),
+    *("alternative c", "Buchstabe c", "opción c", "The answer is c.", "ans: c", "Antwort: c"),
+    *("respuesta: c", "la réponse est c", "Die Antwort ist c", "resposta: c", "risposta: c"),
+    *("I choose c.", "I select c", "I'd pick c.", "I go with c.", "I'd go for c", "I say c."),
+    *("My guess c.", "so c", "It is c."),
+]
+THOUGHTS = [
+    *("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "analysis", "cot"),
+    *("scratchpad", "seed:think"),
+]
+TURN_ENDS = [
+    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<|end_of_text|>", "<|return|>"),
+    *(
+        "<|END_OF_TURN_TOKEN|>",
+        "<｜end▁of▁sentence｜>",
+        "<EOT>",
+        "</s>",
+        "<eos>",
+        "<end_of_turn>",
+        "<|im_start|>user",
+    ),
+    *("<start_of_turn>user", "<|user|>", "[INST]", "\nUSER:", "\nUser:", "\nHuman:", "\nHUMAN:"),
+    *("\nInstruction:", "\nQuestion:", "\nQUESTION 2:", "\nNext question:", "\nNew question:"),
+    *("\nProblem:", "\nQ:", "\n问题:", "\n題目:", "\n質問:", "\n질문:", "\nFrage:", "\nuser\n"),
+    *("\nAssistant:", "\nModel:", "\nassistant\n", " USER: Well "),
+]
+ASSISTANT_TURNS = [
+    *("<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>"),
+    *("<start_of_turn>model\n", "<|assistant|>", "[/INST]", "\nASSISTANT:", "\nAssistant:"),
+    *("\n### Response:", "\nModel:", "\nassistant\n"),
+]
+TAGS = [
+    *("answer", "final_answer", "final answer", "final", "choice", "option", "result", "ans"),
+    *("prediction",),
+]
+JSON_KEYS = [
+    *("answer", "Answer", "final_answer", "correct option", "selected_choice", "chosen_option"),
+    *("best_answer", "predicted_answer", "my answer", "the_answer", "option", "choice", "letter"),
+    *("answer_letter", "answer_choice", "option_id", "answer_key", "selection", "selected"),
+    *("prediction", "pred", "result", "response", "output", "答案", "选项", "정답", "答え"),
+]
 
 
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
+        *((f"The answer is {word} C with a long hull", "C") for word in FILLERS),
+        *((f"{name} C", "") for name in NAMES),
+        *((f"Well, A {word} that.", "A") for word in AFTER_LETTER_A),
+        *((reply, "C") for reply in ORDINALS + SMALL_LETTERS),
+        *((f"<{name}>It is A.", "") for name in THOUGHTS),
+        *((f"C it is{token}The answer is A", "C") for token in TURN_ENDS),
+        *((f"<|user|>The answer is A{token}C", "C") for token in ASSISTANT_TURNS),
+        *((f"<{tag}>C</{tag}> The answer is A", "C") for tag in TAGS),
+        *((f'{{"why": "The answer is A", "{key}": "C"}}', "C") for key in JSON_KEYS),
         *((f"A floats and D sinks. {cue} C with a long hull", "C") for cue in ANSWER_CUES),
         *((f"A floats and D sinks. {cue} C with a long hull", "C") for cue in FAVOR_CUES),
         *((f"A floats and D sinks. Here C {word}", "C") for word in RIGHT_WORDS),
