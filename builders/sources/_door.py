@@ -1,10 +1,11 @@
 """The door that every label passes: raw records of one picture become a `Scene`."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from soubench.builders.errors import PictureError
 from soubench.builders.images import PictureInfo, inspect_picture, turn_point
@@ -47,6 +48,8 @@ class RawPicture:
         group_id: See `Scene`.
         label_size_wh: Width and height that the label file states, if it does.
         objects: Its records in file order.
+        normalized: The coordinates are shares of the upright picture's width and height, not px.
+        meta: See `Scene`.
     """
 
     path: Path
@@ -54,6 +57,8 @@ class RawPicture:
     group_id: str
     label_size_wh: tuple[float, float] | None
     objects: Sequence[RawObject]
+    normalized: bool = False
+    meta: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Source(NamedTuple):
@@ -111,7 +116,33 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
         objects=objects,
         source=source.name,
         split=source.split,
+        meta=picture.meta,
     )
+
+
+def settle_spellings(counts: Mapping[str, int], report: ReadReport) -> dict[str, str]:
+    """Give category names that differ in case alone one spelling, and fill the category list.
+
+    For formats whose labels carry names and that have no table of them: the categories are the
+    names found, sorted. Of several spellings the most frequent is taken, then the first by sort.
+
+    Args:
+        counts: How many records have each name.
+        report: Gets the categories, and a notice for each spelling that is given up.
+
+    Returns:
+        The spelling to use for each name.
+    """
+    chosen: dict[str, str] = {}
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        chosen.setdefault(name.casefold(), name)
+    for name in sorted(counts):
+        if (kept := chosen[name.casefold()]) != name:
+            report.repair(
+                "category_spelling", f"{name!r} is read as {kept!r}, {counts[name]} times"
+            )
+    report.categories = tuple(sorted(chosen.values()))
+    return {name: chosen[name.casefold()] for name in counts}
 
 
 def _compare_sizes(picture: RawPicture, info: PictureInfo, report: ReadReport) -> bool:
@@ -135,6 +166,8 @@ def _place_all(
 ) -> tuple[SceneObject, ...]:
     kept: dict[tuple[str, tuple[float, ...]], SceneObject] = {}
     for raw in picture.objects:
+        if picture.normalized:
+            raw = _scale(raw, info)
         try:
             placed = _place(_turn(raw, info) if turned else raw, info)
         except _RejectedError as rejected:
@@ -265,6 +298,23 @@ def _area_inside(
     if crossing:
         polygon = shapely.make_valid(polygon)
     return float(polygon.intersection(shapely.box(0, 0, width, height)).area), crossing
+
+
+def _scale(raw: RawObject, info: PictureInfo) -> RawObject:
+    """Carry a record over from shares of the upright picture to px."""
+    sides = (info.width, info.height)
+
+    def scaled(shares: Sequence[float]) -> tuple[float, ...]:
+        return tuple(share * sides[i % 2] for i, share in enumerate(shares))
+
+    if raw.box_xywh is not None:
+        x, y, w, h = scaled(raw.box_xywh)
+        raw = raw._replace(box_xywh=(x, y, w, h))
+    if raw.polygon_xy is not None:
+        raw = raw._replace(polygon_xy=scaled(raw.polygon_xy))
+    if raw.mask is not None:
+        raw = raw._replace(mask=replace(raw.mask, polygons=tuple(map(scaled, raw.mask.polygons))))
+    return raw
 
 
 def _turn(raw: RawObject, info: PictureInfo) -> RawObject:

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +15,7 @@ _SPELLINGS = {"val": ("val", "valid", "validation"), "train": ("train", "trainin
 _SPLIT_WORDS = frozenset(
     {"train", "training", "val", "valid", "validation", "test", "trainval", "minival"}
 )
-_ROLE_FOLDERS = frozenset({"images", "annotations", "labels", "jpegimages"})
+_ROLE_FOLDERS = frozenset({"images", "annotations", "labels", "jpegimages", "labeltxt", "annfiles"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ def _split_words(folders: Iterable[str]) -> set[str]:
     return {word for folder in folders for word in name_words(folder)} & _SPLIT_WORDS
 
 
-def _fold(text: str) -> str:
+def fold_name(text: str) -> str:
+    """Return what two spellings of a file name have in common: no case, accents composed."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
@@ -138,8 +139,8 @@ class PictureIndex:
         self._by_name: dict[str, list[PurePosixPath]] = {}
         self._by_stem: dict[str, list[PurePosixPath]] = {}
         for path in self._paths:
-            self._by_name.setdefault(_fold(path.name), []).append(path)
-            self._by_stem.setdefault(_fold(path.stem), []).append(path)
+            self._by_name.setdefault(fold_name(path.name), []).append(path)
+            self._by_stem.setdefault(fold_name(path.stem), []).append(path)
         folders = {path.parent for path in self._paths}
         self._has_split_folder = any(self._in_split_folder(folder) for folder in folders)
 
@@ -153,19 +154,19 @@ class PictureIndex:
             PictureError: With the reason ``picture_missing`` or ``picture_ambiguous``.
         """
         parts = label_parts(name)
-        named = self._by_name.get(_fold(parts[-1]), []) if parts else []
+        named = self._by_name.get(fold_name(parts[-1]), []) if parts else []
         return self._choose(named, parts, name)
 
     def find_stem(self, stem: str) -> Path:
         """Return the picture with this stem; raises as `find`."""
-        return self._choose(self._by_stem.get(_fold(stem), []), (), stem)
+        return self._choose(self._by_stem.get(fold_name(stem), []), (), stem)
 
     def split_paths(self) -> tuple[PurePosixPath, ...]:
         """Return the pictures that may be of the split."""
         return tuple(path for path in self._paths if self._eligible(path, ()))
 
     def _choose(self, named: Sequence[PurePosixPath], parts: tuple[str, ...], name: str) -> Path:
-        folders = tuple(_fold(part) for part in parts[:-1])
+        folders = tuple(fold_name(part) for part in parts[:-1])
         candidates = [path for path in named if self._eligible(path, folders)]
         if not candidates:
             raise PictureError("picture_missing", f"there is no picture {name!r} in {self.root}")
@@ -195,7 +196,7 @@ class PictureIndex:
         self, path: PurePosixPath, label_folders: tuple[str, ...], parts: tuple[str, ...]
     ) -> tuple[bool, int, bool, bool]:
         """Say how well a picture fits a label's path; the first difference decides."""
-        folders = tuple(_fold(part) for part in path.parts[:-1])
+        folders = tuple(fold_name(part) for part in path.parts[:-1])
         return (
             folders == label_folders,
             _common_tail(folders, label_folders),
@@ -257,7 +258,7 @@ def find_json(
     if root.is_file():
         return LabelFile(root, None)
     looked: list[Path] = []
-    for folder in _folder_and_up(root, split):
+    for folder in folder_and_up(root, split):
         looked.append(folder)
         files = Files.below(folder)
         present = files.with_suffix({".json"})
@@ -268,11 +269,11 @@ def find_json(
         if len(fitting) > 1:
             raise FormatError(
                 f"{folder}: {len(fitting)} JSON files fit the split {split!r} of {source}: "
-                f"{_listed(fitting)}. Pass the path of the JSON file itself."
+                f"{listed(fitting)}. Pass the path of the JSON file itself."
             )
         if fitting:
             return LabelFile(folder / fitting[0], files)
-    found = _listed(present) if present else "no JSON file"
+    found = listed(present) if present else "no JSON file"
     raise FormatError(
         f"{source}: expected a JSON file of the split {split!r} (usually {layout}) below "
         f"{' or '.join(map(str, looked))}, found {found}. Check the folder and the split, or pass "
@@ -280,7 +281,7 @@ def find_json(
     )
 
 
-def _folder_and_up(root: Path, split: str) -> Iterator[Path]:
+def folder_and_up(root: Path, split: str) -> Iterator[Path]:
     """Give the folder, and those above for as long as their names say part of a dataset."""
     if not root.is_dir():
         raise FormatError(f"{root}: there is no such file or folder; pass the dataset's folder")
@@ -319,7 +320,7 @@ def _squash(text: str) -> str:
     return "".join(re.findall(r"[a-z0-9]+", text.casefold()))
 
 
-def _listed(paths: Sequence[PurePosixPath]) -> str:
+def listed(paths: Sequence[PurePosixPath]) -> str:
     """Name the first 3 and last 3 of a list of paths."""
     shown = [str(path) for path in paths]
     if len(shown) > 6:
@@ -405,12 +406,18 @@ class LabelledPair:
 
 
 def pair_by_stem(
-    root: Path, split: str, *, suffix: str, source: str, layout: str, report: ReadReport
+    root: Path,
+    split: str,
+    *,
+    suffix: str,
+    source: str,
+    layout: str,
+    report: ReadReport,
+    label_folders: Sequence[str] = ("annotations",),
 ) -> list[LabelledPair]:
     """Pair the label files of a split with its pictures, for sources with one label a picture.
 
-    The label folder is called ``annotations``, in any case; the pictures lie in ``images`` in
-    its place, or anywhere beside it.
+    The pictures lie in ``images`` in the place of the label folder, or anywhere beside it.
 
     Args:
         root: The dataset's folder, the folder above, or the split's folder.
@@ -419,6 +426,7 @@ def pair_by_stem(
         source: Name of the source, for messages and to choose among several folders.
         layout: The usual place of the label files, for messages.
         report: Counts pictures and label files that have no partner.
+        label_folders: What the label folder may be called, in lower case; any case is found.
 
     Returns:
         Pairs in the order of the pictures' stems.
@@ -426,9 +434,11 @@ def pair_by_stem(
     Raises:
         FormatError: If no label folder or several fit, or no label has its picture.
     """
-    files, folder = _find_label_folder(root, split, suffix=suffix, source=source, layout=layout)
+    files, folder = _find_label_folder(
+        root, split, suffix=suffix, source=source, layout=layout, names=label_folders
+    )
     labels = [path for path in files.with_suffix({suffix}) if path.parent == folder]
-    index = PictureIndex(_picture_files(files, folder), split)
+    index = PictureIndex(_picture_files(files, folder, label_folders), split)
     pairs: list[LabelledPair] = []
     for label in labels:
         try:
@@ -441,25 +451,25 @@ def pair_by_stem(
             f"was found below {index.root}. Put the pictures, or a link to their folder, beside "
             "the label files."
         )
-    labelled = {_fold(label.stem) for label in labels}
+    labelled = {fold_name(label.stem) for label in labels}
     for picture in index.split_paths():
-        if _fold(picture.stem) not in labelled:
+        if fold_name(picture.stem) not in labelled:
             report.drop("label_missing", picture.name)
     return sorted(pairs, key=lambda pair: (pair.picture.stem, pair.picture.name))
 
 
 def _find_label_folder(
-    root: Path, split: str, *, suffix: str, source: str, layout: str
+    root: Path, split: str, *, suffix: str, source: str, layout: str, names: Sequence[str]
 ) -> tuple[Files, PurePosixPath]:
     looked: list[Path] = []
-    for folder in _folder_and_up(root, split):
+    for folder in folder_and_up(root, split):
         looked.append(folder)
         files = Files.below(folder)
         holders = sorted(
             {
                 path.parent
                 for path in files.with_suffix({suffix})
-                if any(part.casefold() == "annotations" for part in (folder.name, *path.parts[:-1]))
+                if any(part.casefold() in names for part in (folder.name, *path.parts[:-1]))
             }
         )
         # The folder that the user points at may have a name with other words in it.
@@ -477,27 +487,35 @@ def _find_label_folder(
         if len(fitting) > 1:
             raise FormatError(
                 f"{folder}: {len(fitting)} label folders fit the split {split!r} of {source}: "
-                f"{_listed(fitting)}. Pass the folder of the split itself."
+                f"{listed(fitting)}. Pass the folder of the split itself."
             )
         # Pointed at the label folder itself: the pictures lie beside it, one step up.
-        if fitting and folder.name.casefold() != "annotations":
+        if fitting and folder.name.casefold() not in names:
             return files, fitting[0]
-    found = f"label folders {_listed(holders)}" if holders else "no such folder"
+    found = f"label folders {listed(holders)}" if holders else "no such folder"
     raise FormatError(
-        f"{source}: expected a folder 'annotations' with {suffix} files of the split {split!r} "
+        f"{source}: expected a folder {names[0]!r} with {suffix} files of the split {split!r} "
         f"(usually {layout}) below {' or '.join(map(str, looked))}, found {found}. Check the "
         "folder and the split."
     )
 
 
-def _picture_files(files: Files, label_folder: PurePosixPath) -> Files:
-    """List the folder ``images`` that mirrors a label folder, or else the dataset's folder."""
+def _picture_files(files: Files, label_folder: PurePosixPath, names: Collection[str]) -> Files:
+    """List the folder ``images`` that mirrors a label folder, or the nearest with pictures."""
     mirrored = tuple(
-        "images" if part.casefold() == "annotations" else part.casefold()
-        for part in label_folder.parts
+        "images" if part.casefold() in names else part.casefold() for part in label_folder.parts
     )
     for folder in sorted({path.parent for path in files.with_suffix(PICTURE_SUFFIXES)}):
         if tuple(part.casefold() for part in folder.parts) == mirrored:
             return files.inside(folder)
-    depth = next(i for i, part in enumerate(label_folder.parts) if part.casefold() == "annotations")
-    return files.inside(PurePosixPath(*label_folder.parts[:depth]))
+    parts = label_folder.parts
+    depth = next((i for i, part in enumerate(parts) if part.casefold() in names), 0)
+    for end in range(depth, -1, -1):
+        beside = files.inside(PurePosixPath(*parts[:end]))
+        if beside.with_suffix(PICTURE_SUFFIXES):
+            return beside
+    above = files.root.absolute().parent
+    if files.root.name.casefold().startswith(tuple(names)) and above.parent != above:
+        # Pointed at one version of the labels, as ``labelTxt-v1.5``: the pictures lie beside it.
+        return Files.below(above)
+    return files

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,11 @@ def read_text(path: Path) -> str:
             f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x} at offset "
             f"{error.start}. Save the file as UTF-8."
         ) from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a UTF-8 file, whichever line ends it has; raises as `read_text`."""
+    return read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def read_json(path: Path, keep: Collection[str]) -> object:
@@ -94,6 +99,16 @@ def to_numbers(value: object) -> tuple[float, ...] | None:
             return None
         numbers.append(number)
     return tuple(numbers)
+
+
+def to_floats(fields: Sequence[str]) -> tuple[float, ...] | None:
+    """Return the numbers of a text row, finite or not; None where a field says no number."""
+    if any("_" in field for field in fields):
+        return None
+    try:
+        return tuple(map(float, fields))
+    except ValueError:
+        return None
 
 
 def to_flag(value: object) -> bool | None:
