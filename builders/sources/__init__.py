@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soubench.builders.scene import ReadReport, Scene
-from soubench.builders.sources import ai_tod, coco, ruod, soda_a, soda_d, visdrone
+from soubench.builders.sources import (
+    ai_tod,
+    coco,
+    dota,
+    ruod,
+    soda_a,
+    soda_d,
+    visdrone,
+    voc,
+    yolo,
+)
 
 Reader = Callable[[Path, str, ReadReport], Iterator[Scene]]
 
@@ -38,5 +48,8 @@ SOURCES: dict[str, Source] = {
         Source("soda-a", soda_a.read, soda_a.CATEGORIES),
         Source("ruod", ruod.read, ruod.CATEGORIES, test_split="test"),
         Source("coco", coco.read, coco.CATEGORIES),
+        Source("yolo", yolo.read, yolo.CATEGORIES),
+        Source("voc", voc.read, voc.CATEGORIES),
+        Source("dota", dota.read, dota.CATEGORIES),
     )
 }
