@@ -62,11 +62,11 @@ NAME_BEFORE = re.compile(
     r"|building|zone|area|block|sector|section"
     r"|lane|rows?|columns?|line|type|class|plan|vitamin|figure|fig\.|image|panel|steps?|stage"
     r"|point|region|site|base|camp|grade|group|team|level|phase|part|unit|room|road|route"
-    r"|highway|exit|platform|track|tower|series|size|appendix|table|question|error|code|page|no\."
+    r"|highway|exit|platform|track|tower|series|size|appendix|table|question|error|code|page"
     r"|vehicle|car|truck|ship|vessel|boat|plane|aircraft|object|marker|camera|version|model|mr\.|mrs\.|dr\.)"
     r" [#:]? ?(?:\d{1,3} )?$"
     # What a sign says, and degrees.
-    r"|\b(?:reads|reading|carries|carrying|says|painted|inscribed)\b[^.;\n]{0,24}$"
+    r"|\b(?:reads|reading|carries|carrying|says|painted|inscribed)\b[^.,;\n]{0,24}$"
     r"|\d $",
 )
 
@@ -91,7 +91,7 @@ _ANSWERED_BEFORE = re.compile(
     rf"|\b{_CHOICE_NOUN}\b[^.;!?\n]{{0,40}}?(?:\b{_BE}\b|[:=]|->)\s{{0,3}}{_FILLER}"
     r"|\b(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|(?:go|going|went)\s(?:with|for)"
     r"|vote for|settled? on|opt for|conclude(?: that)?(?: it is)?|i(?:'d| would|'ll| will)? say"
-    r"|i(?:'d| would)? guess|i answer|mark|wähle|elijo|je choisis|scelgo|escolho|выбираю"
+    r"|i(?:'d| would)? guess|i answer|i mark|wähle|elijo|je choisis|scelgo|escolho|выбираю"
     rf"|leaves|leaving|left with|remaining option is|which is)\b\s{{0,3}}{_FILLER}"
     r"|(?:答案|正确选项|正確選項|正解|答え|回答|解答|정답|답)[^.;,\n]{0,12}$"
     r"|[选選](?:择|擇|択|项|項|的是|了)?[\s:是为為\"'(\[]{0,4}(?:选项|選項|option )?"
@@ -121,7 +121,7 @@ _CORRECTION = re.compile(
     r"|on reflection|on closer|sorry|oh|oops|or rather|rather,|hmm|i meant?|make that|update|edit"
     r"|chang(?:e|ed|ing) my (?:mind|answer)|my mistake|let me (?:correct|re)\w*|looking (?:again"
     r"|closer)|revised|reconsider\w*|recount\w*)\b|(?:[.!?,;\n]\s*|^)no(?=[,.:-]|\s(?:wait|it)))"
-    r"[^\n]{0,60}$",
+    r"(?:(?!similar|compared|confused|mistaken)[^\n]){0,60}$",
 )
 _BESIDE = (
     r"(?:near(?:by)?|next to|beside|behind|in front of|above|below|beneath|under|underneath"
@@ -152,7 +152,8 @@ _ANSWERED_AFTER = re.compile(
     rf"{_AFTER}(?:[-=]\s)?"
     r"(?:(?:is|are|was|would be|should be|must be|seems|looks|appears|being"
     rf"|remains)\s(?:{_ADVERBS}\s){{0,4}}"
-    r"(?:correct|right|answers?|true|option|choice|best|accurate|my answer|it|pick|solution)\b"
+    r"(?:correct|right|answers?|true|option|choice|best|accurate|my answer|it|pick|solution|better"
+    r"|(?<=more\s)(?:likely|probable|plausible|reasonable|fitting))\b"
     r"(?!\s(?:only if|if)\b)"
     r"|(?:项|項|选项|選項)?(?:是|为|為|が|は)?(?:最)?(?:正确|正確|正解|对的|對的|合适)"
     r"|(?:가|이)\s?(?:정답|맞)|ist\s(?:richtig|korrekt)|est\s(?:correcte|la bonne)"
@@ -162,7 +163,7 @@ _FAVORED_AFTER = re.compile(
     rf"{_AFTER}(?:(?:is|are|was|would be|seems?|looks?|appears?|feels?|sounds?"
     rf"|remains)\s(?:{_ADVERBS}\s){{0,4}}"
     r"(?:plausible|likely|probable|reasonable|closest|closer|fitting|appropriate|suitable|match"
-    r"|fit|likeliest|better|sensible|consistent)\b"
+    r"|fit|likeliest|sensible|consistent)\b"
     r"|(?:best\s)?(?:fits|matches|agrees|stands out|(?<![.,:]\s)(?<!\n)it is)\b"
     r"|makes (?:the most )?sense)",
 )
@@ -181,7 +182,7 @@ _DENIED_AFTER = re.compile(
     r"|fails?\b|undercounts?|overcounts?|miss(?:es)?\b|overestimates?|underestimates?|ignores?"
     r"|lacks?\b|contradicts?|excluded|eliminated|ruled out"
     r"|[:=(-]\s?(?:no\b|not\b|false|wrong|incorrect|excluded|eliminated|too\s)"
-    r"|(?:项|項|选项|選項)?(?:是|都|均)?(?:不|错|錯|有误|排除|可排除)|ではな|じゃな|でもな|(?:가"
+    r"|(?<!,)(?:项|項|选项|選項)?(?:是|都|均)?(?:不|错|錯|有误|排除|可排除)|ではな|じゃな|でもな|(?:가"
     r"|이|는|은)\s?아니|ist\s(?:falsch|nicht)|n'est\spas|no\ses)",
 )
 _DENIED_BEFORE = re.compile(
@@ -214,6 +215,7 @@ _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n\s*\n|[!?;]")
 _JOINER = re.compile(
     r"[\s\"')\]]{0,3}(?P<mark>,|/|&|\+|~|-)?\s{0,2}(?P<word>or|and|nor|und|oder|ou|et|vs\.?"
     r"|as well as|to|through|until|или|и|和|与|與|及|或|或者|还是|還是|と|や|또는)?[\s\"'(\[]{0,3}"
+    r"(?:\d[.)]\s)?"
     r"(?:(?:(?<=or )(?:maybe|possibly|perhaps)|even|options?|choices?|either|both|an?|the|some"
     r"|several|answer:)\s{1,2}[\"'(\[]{0,2}){0,3}",
 )
@@ -247,7 +249,7 @@ def _is_joined(text: str, run: Sequence[Mention], after: Mention, *, in_list: bo
     if found["word"]:
         return True
     if found["mark"] is None:
-        return "(" not in gap
+        return "(" not in gap or gap.startswith(")")
     if found["mark"] == ",":
         return bool(
             _AFTER_COMMA_PAIR.match(text, after.end) or _PLURAL_AFTER.match(text, after.end)

@@ -20,11 +20,11 @@ _ORDINAL_WORD = r"first|second|third|fourth|fifth|sixth|seventh|eighth|last|[1-8
 _ORDINAL = re.compile(
     rf"(?<!\ba\s)\b(?:the\s)?({_ORDINAL_WORD}|final)\s(?:answer\s)?(?:option|choice|alternative"
     r"|candidate)\b(?!s)"
-    rf"|\b(?:the\s)({_ORDINAL_WORD})\s(?:one|answer|item|entry)(?=\s?(?:[.!,;\n]|$|is\s(?:correct"
+    rf"|\b(?:the\s)({_ORDINAL_WORD})\s(?:one|answer)(?=\s?(?:[.!,;\n]|$|is\s(?:correct"
     r"|right|the)))"
     rf"|^\W{{0,4}}(?:(?:it's|it\sis|i\schoose|i\spick)\s)?(?:the\s)?({_ORDINAL_WORD})\W{{0,4}}$"
     rf"|\b(?:choose|pick|select|say|go\swith|is)\s(?:the\s)?({_ORDINAL_WORD})(?=\s?(?:[.!\n]|$))"
-    r"|(第[一二三四五1-5]|最[后後]一)\s?[个個]?(?:选项|選項|项|項|の選択肢|個|个)?(?:选项|選項)?",
+    r"|(第[一二三四五1-5]|最[后後]一)\s?[个個]?(?:选项|選項|项|項|個|个)?(?:选项|選項)?",
     re.IGNORECASE,
 )
 _ORDINAL_HINT = re.compile(
@@ -39,7 +39,7 @@ _CARDINALS = {"one": 0, "two": 1, "three": 2, "four": 3, "five": 4, "six": 5}
 
 # A lower-case letter is an option only where nothing else can be meant (R8).
 _LOWER = re.compile(
-    r"^[\s\"'(\[]{0,4}([a-z])[\s\"'\]]{0,3}(?:[.):](?![\w.])|$)"
+    r"^[\s\"'(\[]{0,4}([a-z])[\s\"'\]]{0,3}(?:[.):](?![\w.])|, (?:because|since|as)\b|$)"
     r"|(?<!\w)\(([a-z])\)"
     r"|\b(?:option|choice|letter|alternative|buchstabe|opción|opção"
     r"|opzione)\s?[\"'(:]{0,2}\s?([a-z])(?![\w'])"
@@ -67,15 +67,12 @@ _LETTER = re.compile(
     r"(?![A-Za-z0-9_+#°À-ɏ]|'[A-Za-z]|-[A-Za-z0-9]|\.[A-Za-z]\.)"
 )
 # "A" and "I" are words: before another word they are letters only if that word says so (R20).
-_WORD_AFTER = re.compile(r"[ \t]{1,3}(?:[A-Za-z0-9]|['\"]?[a-z])")
+_WORD_AFTER = re.compile(r"[ \t]{1,3}(?![B-Z]\b)(?:[A-Za-z0-9]|['\"]?[a-z])")
 _VERB_AFTER = re.compile(
-    r"[ \t]{1,3}(?:is|was|are|were|isn't|seems|appears|looks|because|since|as|and|or|nor|but|not"
-    r"|for|due|given"
-    r"|fits|matches|would|should|could|can|cannot|can't|will|has|does|doesn't|do|undercounts"
-    r"|overcounts|misses"
-    r"|over|here|rather|instead|than|to|through|thru|until|at|by|then|with|which|where|must|may|might|too|yes|no|oder|und"
-    r"|ou|et|ist"
-    r"|est|es|true|false|correct|incorrect|wrong|right)\b",
+    r"[ \t]{1,3}(?:is|was|are|isn't|seems|appears|looks|because|since|as|and|or|nor|but|not|for|due"
+    r"|given|fits|matches|would|should|could|can(?:not|'t)?|will|has|does(?:n't)?|must|may|might"
+    r"|over|here|rather|instead|than|to|until|by|with|which|where|then|too|yes|no|undercounts"
+    r"|overcounts|misses|und|oder|ou|et|ist|est|es)\b",
     re.IGNORECASE,
 )
 _NOUN_BEFORE = re.compile(r"\b(?:options?|choices?|letters?|alternatives?)\s?[\"'(:]{0,3}\s?$")

@@ -82,7 +82,7 @@ _BUT = re.compile(
 )
 _VERDICT_WORD = r"(yes|true|correct|right|no|false|incorrect|wrong|not)"
 _CLOSE_VERDICT = re.compile(
-    rf"(?<![\w'-])[\"'(]?([A-Z])[\"')]{{0,2}}[ \t]?(?:[:=.-]|is\b"
+    rf"(?<![\w'-])[\"'(]?([A-Z])[\"')]{{0,2}}[ \t]?(?:[:=.?-]|is\b"
     rf"|->)?[ \t\"'(]{{0,3}}{_VERDICT_WORD}\b(?!\s(?:answer|option))",
     re.IGNORECASE,
 )
@@ -108,9 +108,9 @@ class Reading:
         """Clean the reply; letters are looked for only when a rule asks.
 
         Args:
-            reply: The raw reply, or the content of a tag, key or box of one.
+            reply: The raw reply, or the content of a tag or key of one.
             options: The row's option texts.
-            depth: How many tags, keys or boxes the reply came out of.
+            depth: How many tags or keys the reply came out of.
         """
         self.options = options
         self.depth = depth

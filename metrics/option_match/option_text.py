@@ -153,11 +153,12 @@ _BOUND_BEFORE = re.compile(
     r"|than)\s$|[<>≤≥]=?\s?$"
 )
 _BOUND_AFTER = re.compile(r"\+(?!\s?\d)|\s(?:or|and)\s(?:more|fewer|less|over|above|below|under)\b")
+_PLACE_AFTER = re.compile(r"\s(?:are\s|is\s)?(?:on|in|at|near|under|behind|of)\b")
 _LISTED_BETWEEN = re.compile(
     r"\s?(?:[\w-]{1,20}\s?){0,5}(?:,|\band\b|\bplus\b|\+|&|;)[\s,]{0,3}(?:and\s|another\s|plus\s"
     r"|then\s)?"
 )
-_OPTION_BEFORE = re.compile(r"\b(?:option|choice) $")
+_OPTION_BEFORE = re.compile(r"\b(?:option|choice|no\.) $")
 _YEAR_BEFORE = re.compile(r"\bin $")
 
 _TOKEN = re.compile(r"[^\W_]+")
@@ -415,41 +416,53 @@ def find_amounts(
     since = 0
     for quantity in quantities:
         start, end = quantity.start, quantity.end
-        before = text[max(since, start - 80) : start]
-        before = re.split(r"[.;!?]\s|\n\s*\n", before)[-1]
+        before = re.split(r"[.;!?]\s|\n\s*\n", text[max(since, start - 80) : start])[-1]
+        ranks.append(_rank(text, quantity, before))
+        # "in total" belongs to the amount before it, not to the one after.
         total = _TOTAL_AFTER.match(text, end)
-        is_aside = text.rfind("(", 0, start) > text.rfind(")", 0, start)
-        if is_aside or _PART_AFTER.match(text, end) or _PART_BEFORE.search(before):
-            ranks.append(0)
-        elif total or _TOTAL_BEFORE.search(before):
-            ranks.append(3)
-        elif _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, end):
-            ranks.append(2)
-        else:
-            ranks.append(1)
         since = total.end() if total else end
         is_bound = _BOUND_AFTER.match(text, end) or _BOUND_BEFORE.search(before)
         letter = "" if is_bound else _letter_of_quantity(quantity, table)
         mentions.append(TextMention(start, end, letter or "?"))
-    first = 0
-    for i, quantity in enumerate(quantities):
-        gap = text[quantity.end : quantities[i + 1].start] if i + 1 < len(quantities) else "."
-        if len(gap) <= 60 and _LISTED_BETWEEN.fullmatch(gap):
-            continue
-        # "21 objects, 7 on the left and 14 on the right": the first is the sum of its parts.
-        is_sum = i > first and (
-            sum(part.value for part in quantities[first + 1 : i + 1]) == quantities[first].value
-        )
-        for j in range(first, i + 1) if i > first else ():
-            ranks[j] = min(ranks[j], 1) if ranks[j] < 3 else 3
-        if is_sum:
-            ranks[first] = 3
-        first = i + 1
-    amounts = list(zip(mentions, ranks, strict=True))
-    if not amounts and _NONE_PRESENT.search(text):
+    if not mentions and _NONE_PRESENT.search(text):
         zero = _letter_of_quantity(Quantity(0.0, 0.0, "", 0, 0), table)
         return [(TextMention(0, 0, zero), 1)] if zero else []
-    return amounts
+    return list(zip(mentions, _rank_lists(text, quantities, ranks), strict=True))
+
+
+def _rank(text: str, quantity: Quantity, before: str) -> int:
+    start, end = quantity.start, quantity.end
+    is_aside = text.rfind("(", 0, start) > text.rfind(")", 0, start)
+    if is_aside or _PART_AFTER.match(text, end) or _PART_BEFORE.search(before):
+        return 0
+    if _TOTAL_AFTER.match(text, end) or _TOTAL_BEFORE.search(before):
+        return 3
+    return 2 if _STATED_BEFORE.search(before) or _STATED_AFTER.match(text, end) else 1
+
+
+def _rank_lists(text: str, quantities: list[Quantity], ranks: list[int]) -> list[int]:
+    """Return the ranks, listed amounts at most plain, unless the first is the sum of the others.
+
+    "21 objects, 7 on the left and 14 on the right" counts to 21; "2 cars, 1 van and 1 bus" does not
+    count to 2.
+    """
+    ranked = ranks[:]
+    first = 0
+    for last, quantity in enumerate(quantities):
+        following = quantities[last + 1].start if last + 1 < len(quantities) else len(text)
+        if last + 1 < len(quantities) and _LISTED_BETWEEN.fullmatch(text, quantity.end, following):
+            continue
+        whole, parts = quantities[first], quantities[first + 1 : last + 1]
+        is_sum = sum(part.value for part in parts) == whole.value and (
+            _STATED_AFTER.match(text, whole.end)
+            or all(_PLACE_AFTER.match(text, part.end) for part in parts)
+        )
+        for i in range(first, last + 1) if parts else ():
+            ranked[i] = ranks[i] if ranks[i] == 3 else min(ranks[i], 1)
+        if parts and is_sum:
+            ranked[first] = 3
+        first = last + 1
+    return ranked
 
 
 def _amounts(text: str, table: OptionTable, name_before: re.Pattern[str]) -> list[Quantity]:
