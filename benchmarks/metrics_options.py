@@ -50,7 +50,7 @@ LETTERS = (
     "答案是{L}。",
     "It is hard to be certain, but {L} seems the most plausible.",
     "{M} or {L}",
-    "The second option is correct.",
+    "I take the second option.",
 )
 CATEGORIES = (
     *("{text}", "A {text}.", "It is a {text}.", "The object at point [31,8] is a {text}."),

@@ -303,7 +303,7 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
     "scope": [
         ("Not A, not C - D.", SEA, "D"),
         ("B (not C)", SEA, "B"),
-        ("rather than a fish it is a starfish", ["fish", "starfish"], "B"),
+        ("rather than a buoy it is a pier", SEA, "D"),
         ("Most likely A, possibly D.", SEA, "A"),
         ("C, though A is also possible.", SEA, "C"),
         ("I think B, but D could work too.", SEA, "B"),
