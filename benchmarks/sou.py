@@ -72,13 +72,9 @@ def questions() -> None:
 
     def scanning(scenes: list[Scene]) -> int:
         annotations = [(s.image_id, o) for s in scenes for o in s.objects]
+        found = (tuple(o for name, o in annotations if name == s.image_id) for s in scenes)
         return build(
-            [
-                replace(
-                    s, objects=tuple(o for image_id, o in annotations if image_id == s.image_id)
-                )
-                for s in scenes
-            ]
+            [replace(s, objects=objects) for s, objects in zip(scenes, found, strict=True)]
         )
 
     print(f"questions about pictures of {OBJECTS} objects, one core")

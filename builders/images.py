@@ -351,7 +351,10 @@ def _to_rgb(image: ImageFile.ImageFile, file: BinaryIO, path: Path, max_pixels: 
         )
     image.load()
     if not image.has_transparency_data:
-        return image.convert("RGB")
+        # Converting would copy every pixel of the usual picture, which is RGB already. (A TIFF turns
+        # itself once more when it is touched again, so it is not handed on.)
+        usual = image.mode == "RGB" and isinstance(image, (JpegImageFile, PngImageFile))
+        return image if usual else image.convert("RGB")
     rgba = image.convert("RGBA")
     flat = Image.new("RGB", rgba.size, BACKGROUND_RGB)
     flat.paste(rgba, mask=rgba.getchannel("A"))

@@ -174,7 +174,8 @@ def _is_box(row: RawObject) -> bool:
     box = row.box_xywh
     if box is None or not all(abs(value) <= MAX_COORDINATE_PX for value in box):
         return False
-    return box[2] > 0 and box[3] > 0
+    # The product may vanish where neither side does.
+    return box[2] > 0 and box[3] > 0 and box[2] * box[3] > 0
 
 
 def covered_shares(

@@ -119,7 +119,7 @@ def test_label_made_on_the_unturned_picture_is_turned(tmp_path: Path) -> None:
 def test_labels_of_another_set_are_refused_in_the_end(tmp_path: Path) -> None:
     document = _document(_quad(0, QUAD, 50))
     document["categories"] = [{"id": 50, "name": "dog"}]
-    with pytest.raises(FormatError, match=r"none of the 1 objects.*found 'dog'"):
+    with pytest.raises(FormatError, match=r"1 of the 1 objects.*found 'dog'"):
         _read(tmp_path, document)
 
 
