@@ -60,7 +60,7 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
         ("**Answer:** **(A)**", SEA, "A"),
     ],
     "latex": [
-        (r"\boxed{\text{B}}", SEA, "B"),
+        (r"\boxed{\text{C}}", SEA, "C"),
         (r"$\mathbf{D}$", SEA, "D"),
         (r"\(\boxed{A}\)", SEA, "A"),
         (r"Two piers hold \boxed{3} each, so 6 in all. Answer: B", COUNTS, "B"),
@@ -337,7 +337,7 @@ KINDS: dict[str, list[tuple[str, list[str], str]]] = {
         ("So, the answer's c.", SEA, "C"),
         ("so b", SEA, "B"),
         ("d, because it stands on piles", SEA, "D"),
-        ("Going with A here.", SEA, "A"),
+        ("Going for A here.", SEA, "A"),
         ("##C##", SEA, "C"),
         ("Option A wins.", SEA, "A"),
     ],
