@@ -351,10 +351,10 @@ def _to_rgb(image: ImageFile.ImageFile, file: BinaryIO, path: Path, max_pixels: 
         )
     image.load()
     if not image.has_transparency_data:
-        # Converting would copy every pixel of the usual picture, which is RGB already. (A TIFF turns
-        # itself once more when it is touched again, so it is not handed on.)
+        # Converting copies every pixel, which is all that it would do to the usual picture. What is
+        # handed on shares its pixels, without the file's metadata.
         usual = image.mode == "RGB" and isinstance(image, (JpegImageFile, PngImageFile))
-        return image if usual else image.convert("RGB")
+        return image._new(image.im) if usual else image.convert("RGB")
     rgba = image.convert("RGBA")
     flat = Image.new("RGB", rgba.size, BACKGROUND_RGB)
     flat.paste(rgba, mask=rgba.getchannel("A"))
