@@ -66,7 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("dataset", nargs="?", choices=tuple(DEMOS), default="sou-vqa")
     demo.add_argument("--out", metavar="DIR", type=Path, help="where it lies (a cache folder)")
-    demo.add_argument("--pictures", metavar="N", type=_positive, default=12, help="how many, each")
+    demo.add_argument(
+        "--pictures",
+        metavar="N",
+        type=_positive,
+        default=12,
+        help="per source or split; plant-leaves always draws the same plants (default: 12)",
+    )
     _add_workers(demo)
     demo.set_defaults(command=_demo)
     return parser
@@ -138,6 +144,7 @@ def _add_primitive_shapes(build: argparse.ArgumentParser) -> None:
     )
     build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
     _add_workers(build)
+    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
     build.set_defaults(command=_build_primitive_shapes)
 
 
@@ -165,12 +172,12 @@ def _positive(text: str) -> int:
     return number
 
 
-def _pairs(flag: str, values: Sequence[str]) -> dict[str, str]:
+def _pairs(flag: str, values: Sequence[str], example: str = "visdrone=DIR") -> dict[str, str]:
     pairs: dict[str, str] = {}
     for value in values:
         name, sign, rest = value.partition("=")
         if not (name and sign and rest):
-            raise BuildError(f"{flag} expects NAME=VALUE, such as visdrone=DIR; got {value!r}.")
+            raise BuildError(f"{flag} expects NAME=VALUE, such as {example}; got {value!r}.")
         if name in pairs:
             raise BuildError(f"{flag} {name}=.. is given twice: {pairs[name]!r} and {rest!r}.")
         pairs[name] = rest
@@ -210,16 +217,19 @@ def _build_primitive_shapes(args: argparse.Namespace) -> None:
         report_text,
     )
 
-    pairs = _pairs("--pictures", args.pictures)
+    pairs = _pairs("--pictures", args.pictures, "train=5000")
     wrong = {split: n for split, n in pairs.items() if not n.isdecimal()}
     if wrong:
         raise BuildError(f"--pictures expects SPLIT=NUMBER, such as train=5000; got {wrong}.")
+    if args.keep_tex and args.renderer != "tikz":
+        raise BuildError("--keep-tex goes with --renderer tikz.")
     options = ShapesOptions(
         seed=args.seed,
         renderer=args.renderer,
         pictures={split: int(n) for split, n in pairs.items()},
         workers=args.workers,
-        keep_tex=args.keep_tex,
+        keep_tex=args.keep_tex and args.keep_tex.expanduser(),
+        prompt=args.prompt,
     )
     report = build_primitive_shapes(options)
     print(report_text(report))
@@ -265,10 +275,12 @@ def _render(args: argparse.Namespace) -> None:
     path: Path = args.configuration
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected JSON of one configuration, but {error}.") from error
     configuration = from_dict(data, str(path))
     out = args.out or path.with_suffix(".png")
+    if out.suffix.lower() != ".png" or out == path:
+        raise BuildError(f"{out}: a picture is written as PNG: pass --out FILE.png.")
     if args.renderer == "tikz":
         (image,) = render_tikz([configuration])
     else:
@@ -278,15 +290,18 @@ def _render(args: argparse.Namespace) -> None:
 
 
 def _stats(args: argparse.Namespace) -> None:
+    # What is built lies in the cache; to ask the Hub for it first takes long without a network.
+    os.environ["HF_HUB_OFFLINE"] = "1"
     from datasets import load_dataset
 
     from soubench.builders.shapes.charts import count, draw_histograms
 
     try:
         splits = load_dataset(args.dataset, "tuple")
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ConnectionError, ValueError) as error:
         raise BuildError(
-            f"{args.dataset} is not built: run soubench build {args.dataset} first."
+            f"{args.dataset} cannot be loaded; if it is not built, run soubench build "
+            f"{args.dataset} first. (A folder ./{args.dataset} would hide a build.) {error}"
         ) from error
     args.out.mkdir(parents=True, exist_ok=True)
     for name, rows in splits.items():

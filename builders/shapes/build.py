@@ -13,13 +13,13 @@ import PIL
 from PIL import Image
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError
+from soubench.builders.errors import BuildError, FormatError
 from soubench.builders.parallel import chunks, in_order
 from soubench.builders.shapes.configuration import Configuration
 from soubench.builders.shapes.draw import draw_picture
 from soubench.builders.shapes.sampler import SPLITS, draw, unique
 from soubench.builders.shapes.targets import FORMATS, attributes, target_order
-from soubench.builders.shapes.tikz import PAGES_PER_RUN, render_tikz
+from soubench.builders.shapes.tikz import PAGES_PER_RUN, check_installed, render_tikz
 
 Renderer = Literal["pillow", "tikz"]
 RENDERERS: tuple[Renderer, ...] = ("pillow", "tikz")
@@ -37,6 +37,7 @@ class ShapesOptions:
         pictures: Split -> number of pictures; the paper's where a split is not named.
         workers: Processes.
         keep_tex: A folder for the ``.tex`` files of the TikZ renderer.
+        prompt: A prompt file of the user's own.
     """
 
     seed: int = 0
@@ -44,6 +45,7 @@ class ShapesOptions:
     pictures: Mapping[str, int] | None = None
     workers: int = 1
     keep_tex: Path | None = None
+    prompt: Path | None = None
 
     def sizes(self) -> dict[str, int]:
         """Return the number of pictures of each split, in the order of the splits."""
@@ -100,7 +102,9 @@ def build_shapes(version: str, options: ShapesOptions, pictures_folder: Path) ->
             f"Expected a number of at least 1 for any of {', '.join(SPLITS)}; got "
             f"{dict(options.pictures or {})}."
         )
-    questions, prompt_digest = load_questions()
+    if options.renderer == "tikz":
+        check_installed()
+    questions, prompt_digest = load_questions(options.prompt)
     sampled = _sample(version, options, sizes)
     digests = _draw(sampled, options, pictures_folder)
     head = {
@@ -117,10 +121,23 @@ def build_shapes(version: str, options: ShapesOptions, pictures_folder: Path) ->
     return ShapesBuild(options, version, questions, sampled, digest.hexdigest())
 
 
-def load_questions() -> tuple[dict[str, str], str]:
-    """Return output format -> question, and the SHA-256 of the prompt file."""
-    data = (files("soubench.builders.shapes") / "prompts_v1.toml").read_bytes()
-    return tomllib.loads(data.decode())["questions"], sha256(data).hexdigest()
+def load_questions(path: Path | None = None) -> tuple[dict[str, str], str]:
+    """Return output format -> question, and the SHA-256 of the prompt file.
+
+    Raises:
+        FormatError: The file cannot be read, or lacks a question.
+    """
+    source = path or Path(str(files("soubench.builders.shapes") / "prompts_v1.toml"))
+    try:
+        data = source.read_bytes()
+        questions = tomllib.loads(data.decode("utf-8-sig")).get("questions")
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{source}: expected a prompt file in TOML, but {error}.") from error
+    found = questions if isinstance(questions, dict) else {}
+    missing = [name for name in FORMATS if not isinstance(found.get(name), str)]
+    if missing:
+        raise FormatError(f"{source}: expected texts at [questions] {' and '.join(missing)}.")
+    return {name: found[name] for name in FORMATS}, sha256(data).hexdigest()
 
 
 def _sample(

@@ -146,12 +146,17 @@ def from_dict(data: object, where: str = "configuration") -> Configuration:
         FormatError: Something is missing, of another type, or not a shape of ours.
     """
     if not isinstance(data, dict) or not isinstance(data.get("shapes"), list):
-        raise FormatError(f"{where}: expected an object with canvas_px and a list of shapes.")
+        raise FormatError(
+            f"{where}: expected an object with canvas_px and a list of shapes, got {data!r:.80}."
+        )
     canvas = _int_of(data, "canvas_px", where)
     if not 1 <= canvas <= MAX_PX:
         raise FormatError(f"{where}: expected canvas_px in 1..{MAX_PX}, got {canvas}.")
     shapes = tuple(_shape(s, f"{where}: shape {i}") for i, s in enumerate(data["shapes"]))
     return Configuration(canvas, shapes)
+
+
+_SHAPE_KEYS = frozenset({"kind", "color", "center_xy", "rotation", "half_long", "half_short"})
 
 
 def _shape(data: object, where: str) -> Shape:
@@ -168,9 +173,19 @@ def _shape(data: object, where: str) -> Shape:
     x, y = (_int_of({"center_xy": value}, "center_xy", where) for value in center)
     rotation, half_long = (_int_of(data, key, where) for key in ("rotation", "half_long"))
     half_short = _int_of({"half_short": half_long} | data, "half_short", where)
-    if not 1 <= half_short <= half_long:
+    least = 1 if data["kind"] in TWO_AXES else half_long
+    if half_long < 1 or not least <= half_short <= half_long:
         raise FormatError(
-            f"{where}: expected 1 <= half_short <= half_long, got {half_short} and {half_long}."
+            f"{where}: expected {max(1, least)} <= half_short <= half_long for a {data['kind']}, "
+            f"got {half_short} and {half_long}."
+        )
+    if data["kind"] == "Circle" and rotation:
+        raise FormatError(f"{where}: a Circle has rotation 0, got {rotation}.")
+    unknown = set(data) - _SHAPE_KEYS
+    if unknown:
+        raise FormatError(
+            f"{where}: unknown key {', '.join(sorted(map(repr, unknown)))}; "
+            f"expected {', '.join(sorted(_SHAPE_KEYS))}."
         )
     return Shape(data["kind"], data["color"], x, y, rotation, half_long, half_short)
 

@@ -98,6 +98,8 @@ def sample(rule: SplitRule, rng: KeyedRandom, name: str = "this split") -> Confi
             placed = _place(shapes, grown, rng)
             if placed is None:
                 continue
+            if len({(s.center_x, s.center_y) for s in placed}) < n:
+                continue  # neither lies to any side of the other
             found = Configuration(CANVAS_PX, tuple(placed))
             largest = max(map(len, clusters(found)))
             if not low <= largest <= high or min(visible_shares(found)) < MIN_VISIBLE_SHARE:

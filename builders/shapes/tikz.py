@@ -48,12 +48,7 @@ def rasterize(
     configurations: Sequence[Configuration], *, keep_tex: Path | None = None
 ) -> Iterator[Image.Image]:
     """Render configurations at ``SUPERSAMPLING`` times their size; see ``render_tikz``."""
-    pdfium = _pdfium()
-    if shutil.which("pdflatex") is None:
-        raise BuildError(
-            "The TikZ renderer needs pdflatex with TikZ, which was not found. Install the packages "
-            "texlive-latex-base and texlive-pictures (Debian's names), or render with Pillow."
-        )
+    pdfium = check_installed()
     for start in range(0, len(configurations), PAGES_PER_RUN):
         chunk = configurations[start : start + PAGES_PER_RUN]
         with tempfile.TemporaryDirectory(prefix="soubench-tikz-") as folder:
@@ -127,7 +122,17 @@ def _run_latex(tex: Path) -> None:
         )
 
 
-def _pdfium() -> ModuleType:
+def check_installed() -> ModuleType:
+    """Return PDFium's module.
+
+    Raises:
+        BuildError: LaTeX or pypdfium2 is missing.
+    """
+    if shutil.which("pdflatex") is None:
+        raise BuildError(
+            "The TikZ renderer needs pdflatex with TikZ, which was not found. Install the packages "
+            "texlive-latex-base and texlive-pictures (Debian's names), or render with Pillow."
+        )
     try:
         return import_module("pypdfium2")
     except ImportError as error:
