@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import datasets
 import evaluate
@@ -50,6 +51,44 @@ def test_targets_and_pictures_follow_from_the_shapes(built):
             assert parse(row["target"], output_format) == said
             assert row["shapes"]["color"] == [a.color for a in said]
             assert row["image"].tobytes() == draw_picture(configuration).tobytes()
+
+
+def test_golden_rows(built):
+    """Rows may change only with the version: RELEASE_NOTES.md says what changed."""
+    output_format, splits = built
+    golden = json.loads(Path(__file__).with_name("golden_primitive_shapes.json").read_text())
+    assert {
+        split: [rows[0]["config_md5"], rows[0]["question"], rows[0]["target"]]
+        for split, rows in splits.items()
+    } == golden[output_format]
+
+
+def test_pictures_of_equal_bytes_end_a_build(tmp_path, monkeypatch, capsys):
+    datasets.config.HF_DATASETS_CACHE = tmp_path
+    monkeypatch.setattr(
+        "soubench.builders.shapes.build.draw_picture", lambda c: Image.new("RGB", (8, 8))
+    )
+    assert main([*BUILD, "--workers=1"]) == 2
+    assert "are the same picture" in capsys.readouterr().err
+    assert not (tmp_path / "primitive-shapes").exists()
+
+
+def test_own_prompts_replace_the_questions(tmp_path, capsys):
+    datasets.config.HF_DATASETS_CACHE = tmp_path
+    own = tmp_path / "own.toml"
+    own.write_text('[questions]\nsentence = "Say it."\n')
+    assert main([*BUILD, "--workers=1", f"--prompt={own}"]) == 2
+    assert "[questions] tuple" in capsys.readouterr().err
+    own.write_text('[questions]\nsentence = "Say it."\ntuple = "List it."\n')
+    assert main([*BUILD, "--workers=1", f"--prompt={own}"]) == 0
+    rows = load_dataset("primitive-shapes", "tuple", split="test")
+    assert set(rows["question"]) == {"List it."}
+
+
+def test_stats_says_what_to_do_before_a_build(tmp_path, capsys):
+    datasets.config.HF_DATASETS_CACHE = tmp_path
+    assert main(["stats", "primitive-shapes"]) == 2
+    assert "soubench build primitive-shapes first" in capsys.readouterr().err
 
 
 def test_no_two_configurations_or_pictures_are_alike(built):
@@ -171,6 +210,10 @@ def test_render_draws_one_configuration(tmp_path, capsys):
     assert main(["render", str(path)]) == 0
     with Image.open(tmp_path / "c.png") as image:
         assert image.getpixel((32, 32)) == (255, 0, 0)
+    assert main(["render", str(path), "--out", str(tmp_path / "c.xyz")]) == 2
+    assert "PNG" in capsys.readouterr().err
+    path.write_text("[" * 100_000)
+    assert main(["render", str(path)]) == 2
     path.write_text("{")
     assert main(["render", str(path)]) == 2
     assert "expected JSON" in capsys.readouterr().err
