@@ -339,7 +339,7 @@ def test_a_source_of_another_dataset_is_refused(roots, fresh, capsys):
 def test_the_card_of_a_build_has_its_own_numbers(cache):
     (card,) = (cache / "soubench" / "sou-vqa").glob("*/README.md")
     text = card.read_text()
-    assert text.startswith("# SOU-VQA, paper distractors")
+    assert "\n# SOU-VQA, paper distractors\n" in text
     assert f"| `driving` | soda-d | val | {PICTURES} | 6 | 6 | 6 | 6 | 6 | 6 |" in text
     assert "### Blind baselines, `balanced` distractors" in text
     assert "| `a-visdrone` | not counted | ignore_region |" in text
