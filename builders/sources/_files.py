@@ -284,7 +284,8 @@ def find_json(
 def folder_and_up(root: Path, split: str) -> Iterator[Path]:
     """Give the folder, and those above for as long as their names say part of a dataset."""
     if not root.is_dir():
-        raise FormatError(f"{root}: there is no such file or folder; pass the dataset's folder")
+        found = "a file is there" if root.exists() else "there is no such file or folder"
+        raise FormatError(f"{root}: expected the dataset's folder, but {found}")
     folder = root.resolve() if root.name in ("", "..") else root
     yield folder
     while folder.parent != folder and (
