@@ -9,6 +9,7 @@ import evaluate
 
 from soubench.builders.demo_plants import write_demo_plants
 from soubench.builders.demo_scenes import write_demo_sources
+from soubench.builders.errors import PublishError
 from soubench.builders.publishing.metric_cache import install_metrics
 from soubench.builders.shapes.build import ShapesOptions
 from soubench.builders.shapes.sampler import SPLITS
@@ -65,6 +66,17 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
     )
 
 
+def _metric(name: str) -> evaluate.EvaluationModule:
+    install_metrics([name])
+    try:
+        return evaluate.load(name)
+    except ImportError as error:
+        raise PublishError(
+            f'The metric {name} needs more than the base install: pip install "soubench[metrics]". '
+            f"({error})"
+        ) from error
+
+
 def demo_primitive_shapes(out: Path, *, pictures: int, workers: int) -> None:
     """Draw a few pictures of every split, load them by name, print what is said of one.
 
@@ -78,8 +90,7 @@ def demo_primitive_shapes(out: Path, *, pictures: int, workers: int) -> None:
     options = ShapesOptions(pictures=dict.fromkeys(SPLITS, pictures), workers=workers)
     report = build_primitive_shapes(options)
     print(shapes_text(report))
-    install_metrics(["sama"])
-    sama = evaluate.load("sama")
+    sama = _metric("sama")
     for output_format in ("sentence", "tuple"):
         rows = datasets.load_dataset("primitive-shapes", output_format, split="test")
         targets = rows["target"][:]
@@ -106,8 +117,7 @@ def demo_plant_leaves(out: Path, *, pictures: int, workers: int) -> None:
     print("Drawing plants in the folders of the plant set ..")
     report = build_plant_leaves(write_demo_plants(sources), workers=workers)
     print(plants_text(report))
-    install_metrics(["matched_rmse"])
-    metric = evaluate.load("matched_rmse")
+    metric = _metric("matched_rmse")
     splits = datasets.load_dataset("plant-leaves", "sentence")
     print(f'\nload_dataset("plant-leaves", "sentence"): {splits["test"][0]["question"]}')
     print(f"  {splits['test'][0]['target']}\n")
