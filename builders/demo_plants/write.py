@@ -21,6 +21,7 @@ from soubench.builders.demo_plants.draw import (
 )
 from soubench.builders.errors import BuildError
 from soubench.builders.keyed import keyed_hash
+from soubench.builders.plants.boxes import convex_hull
 
 FOLDER = "Plant_Phenotyping_Datasets"
 PLANTS = 12
@@ -154,7 +155,7 @@ def rotated_box(pixels_xy: np.ndarray) -> list[int]:
     _, first = np.unique(by_row[:, 1], return_index=True)
     last = np.append(first[1:], len(by_row)) - 1
     points = [(int(x), int(y)) for x, y in by_row[np.concatenate([first, last])]]
-    hull = _hull(points)
+    hull = convex_hull(points)
     best: tuple[float, list[int]] | None = None
     for (x1, y1), (x2, y2) in zip(hull, hull[1:] + hull[:1], strict=True):
         length = math.hypot(x2 - x1, y2 - y1)
@@ -183,24 +184,6 @@ def rotated_box(pixels_xy: np.ndarray) -> list[int]:
         x, y = points[0]
         return [x + 1, y + 1] * 4
     return best[1]
-
-
-def _hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the convex hull (Andrew's monotone chain)."""
-    ordered = sorted(set(points))
-
-    def half(chain: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        kept: list[tuple[int, int]] = []
-        for x, y in chain:
-            while len(kept) >= 2:
-                (x1, y1), (x2, y2) = kept[-2:]
-                if (x2 - x1) * (y - y1) - (y2 - y1) * (x - x1) > 0:
-                    break
-                kept.pop()
-            kept.append((x, y))
-        return kept[:-1]
-
-    return half(ordered) + half(ordered[::-1]) or ordered
 
 
 def _palette_picture(indices: np.ndarray) -> Image.Image:

@@ -33,6 +33,7 @@ from soubench.builders.plants.reader import (
     count,
     find_pictures,
     read_picture,
+    without_folder,
 )
 from soubench.builders.plants.targets import FORMATS, Center, in_order_of_reading
 from soubench.builders.scene import ReadReport
@@ -212,7 +213,7 @@ def _prepare(job: _Job) -> _Prepared:
         info = inspect_picture(picture.image_path, max_pixels=job.max_pixels)
         image = load_picture(picture.image_path, max_pixels=job.max_pixels)
     except PictureError as error:
-        where = f"{job.found.where}: {str(error).rpartition('/')[2]}"
+        where = f"{job.found.where}: {without_folder(error, job.found)}"
         return _Prepared(Outcome(None, (*notices, Notice("drop", error.reason, where))))
     file: str | None = None
     if not info.plain:

@@ -1,6 +1,5 @@
 """The label files of the plant set: rotated boxes, leaf counts, metadata and index pictures."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -12,6 +11,7 @@ from PIL.PngImagePlugin import PngImageFile
 
 from soubench.builders.errors import FormatError, PictureError
 from soubench.builders.images import inspect_picture
+from soubench.builders.plants.boxes import Point, convex_hull
 from soubench.builders.plants.targets import Center
 from soubench.builders.scene import Quad
 from soubench.builders.sources._values import read_text, to_number
@@ -19,6 +19,10 @@ from soubench.builders.sources._values import read_text, to_number
 LEAF_COLUMNS = 9
 PLANT_COLUMNS = 8
 METADATA_COLUMNS = 4
+MAX_COORDINATE_PX = 1_000_000
+"""Boxes reach out of pictures, but not this far."""
+MAX_LEAF_ID = 2**31 - 1
+"""Index pictures hold no larger value."""
 INDEX_MODES = frozenset({"1", "L", "P", "I", "I;16", "I;16B"})
 
 
@@ -58,8 +62,8 @@ def read_leaf_boxes(path: Path, where: str) -> tuple[list[Leaf], list[Notice]]:
 
     Returns:
         The usable leaves in the order of the file, and what was dropped: ``row_not_9_columns``,
-        ``row_of_tray_plant`` (8 columns, no id), ``row_not_numbers``, ``box_without_area``,
-        ``leaf_id_repeated`` (the first one stays).
+        ``row_of_tray_plant`` (8 columns, no id), ``row_not_numbers``, ``row_out_of_range``,
+        ``box_without_area``, ``leaf_id_repeated`` (the first one stays).
 
     Raises:
         FormatError: The file cannot be read.
@@ -93,6 +97,8 @@ def _leaf(row: list[str]) -> Leaf | str:
     numbers = [number for field in row if (number := to_number(field)) is not None]
     if len(numbers) != LEAF_COLUMNS or numbers[0] < 1 or not numbers[0].is_integer():
         return "row_not_numbers"
+    if numbers[0] > MAX_LEAF_ID or max(map(abs, numbers[1:])) > MAX_COORDINATE_PX:
+        return "row_out_of_range"
     x1, y1, x2, y2, x3, y3, x4, y4 = [number - 1 for number in numbers[1:]]
     # Twice the area is the cross product of the diagonals. Corners are pixels, so a real leaf of
     # one pixel's width counts as flat too: its label then disagrees and the picture is left out.
@@ -159,17 +165,25 @@ def read_metadata(path: Path) -> dict[str, Metadata]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LabelPicture:
     """What an index picture says.
 
     Attributes:
         size_wh: Its width and height in px.
-        centroids: Leaf id -> mean of its pixels' coordinates (x, y) in px, top left pixel (0, 0).
+        ids: The ids of its leaves.
+        row_ends: ``(N, 3)`` id, x and y of the first and the last pixel that each leaf has in
+            each row, by id; px, the top left pixel being (0, 0).
     """
 
     size_wh: tuple[int, int]
-    centroids: Mapping[int, tuple[float, float]]
+    ids: frozenset[int]
+    row_ends: npt.NDArray[np.int64]
+
+    def hull(self, leaf_id: int) -> list[Point]:
+        """Return the corners of the convex hull of a leaf's pixel centers."""
+        start, end = np.searchsorted(self.row_ends[:, 0], (leaf_id, leaf_id + 1))
+        return convex_hull([(x, y) for _, x, y in self.row_ends[start:end].tolist()])
 
 
 def read_label_picture(path: Path, *, max_pixels: int) -> LabelPicture:
@@ -177,29 +191,44 @@ def read_label_picture(path: Path, *, max_pixels: int) -> LabelPicture:
 
     Raises:
         FormatError: The picture holds colors, from which no ids can be told.
-        PictureError: It cannot be read, or is too large.
+        PictureError: It cannot be read, or is too large; the reasons are those of
+            ``inspect_picture`` with ``label_`` for ``picture_``.
     """
-    values = _indices(path, max_pixels=max_pixels)
-    ys, xs = np.nonzero(values)
-    ids, leaf, pixels = np.unique(values[ys, xs], return_inverse=True, return_counts=True)
-    mean_x = np.bincount(leaf, weights=xs, minlength=len(ids)) / pixels
-    mean_y = np.bincount(leaf, weights=ys, minlength=len(ids)) / pixels
+    values = _indices(path, "label", max_pixels=max_pixels)
     height, width = values.shape
-    centroids = zip(mean_x.tolist(), mean_y.tolist(), strict=True)
-    return LabelPicture((width, height), dict(zip(ids.tolist(), centroids, strict=True)))
+    ys, xs = np.nonzero(values)
+    order = np.argsort(values[ys, xs], kind="stable")
+    pixels = np.column_stack((values[ys, xs], xs, ys))[order]
+    # Within an id the pixels come row by row: a row ends where the id or y changes.
+    new = np.any(np.diff(pixels[:, [0, 2]], axis=0) != 0, axis=1)
+    first, last = np.append(True, new)[: len(pixels)], np.append(new, True)[: len(pixels)]
+    row_ends = np.concatenate((pixels[first], pixels[last]))
+    row_ends = row_ends[np.argsort(row_ends[:, 0], kind="stable")]
+    return LabelPicture((width, height), frozenset(row_ends[:, 0].tolist()), row_ends)
 
 
 def count_center_points(path: Path, *, max_pixels: int) -> int:
-    """Count the points of a ``_centers.png``; raises as `read_label_picture`."""
-    return int(np.count_nonzero(_indices(path, max_pixels=max_pixels)))
+    """Count the points of a ``_centers.png``.
+
+    Raises:
+        FormatError: The picture holds colors.
+        PictureError: As for `read_label_picture`, with ``centers_`` for ``picture_``.
+    """
+    return int(np.count_nonzero(_indices(path, "centers", max_pixels=max_pixels)))
 
 
-def _indices(path: Path, *, max_pixels: int) -> npt.NDArray[np.int64]:
-    info = inspect_picture(path, max_pixels=max_pixels)
+def _indices(
+    path: Path, kind: Literal["label", "centers"], *, max_pixels: int
+) -> npt.NDArray[np.int64]:
+    try:
+        info = inspect_picture(path, max_pixels=max_pixels)
+    except PictureError as error:
+        raise PictureError(f"{kind}_{error.reason.removeprefix('picture_')}", str(error)) from error
     if info.format != "PNG" or info.mode not in INDEX_MODES:
+        what = {"label": "one value per leaf", "centers": "0 where there is no center"}[kind]
         raise FormatError(
-            f"{path}: the label must be an index image (palette or gray PNG, one value per leaf), "
-            f"found {info.format} in mode {info.mode}, where the leaves' ids are lost. "
+            f"{path}: expected an index image (palette or gray PNG, {what}), found {info.format} "
+            f"in mode {info.mode}, from which the indices cannot be told. "
             "Use the original file, or map its colors back to indices."
         )
     # Not Image.open: its limit is global to the process, and ours has been applied already.
@@ -207,4 +236,4 @@ def _indices(path: Path, *, max_pixels: int) -> npt.NDArray[np.int64]:
         with PngImageFile(path) as image:
             return np.asarray(image).astype(np.int64)
     except (OSError, SyntaxError, ValueError) as error:
-        raise PictureError("label_unreadable", f"{path}: cannot be decoded: {error}") from error
+        raise PictureError(f"{kind}_unreadable", f"{path}: cannot be decoded: {error}") from error

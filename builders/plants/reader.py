@@ -1,9 +1,10 @@
 """Find and read the folders of the plant set (``Plant/``, ``Stacks/``, ``Tray/``).
 
 Three sources say how many leaves a picture has, and none is trusted alone: a picture is taken if
-the ids in ``_bbox.csv`` are those in ``_label.png``, each leaf's pixels lie around its box's middle
-and ``Leaf_counts.csv``, where there is one, says the same number. The points in ``_centers.png``
-have no ids and are known to be incomplete: a wrong number of them is a notice.
+the ids in ``_bbox.csv`` are those in ``_label.png``, each box is the smallest rotated rectangle
+around its leaf's pixels (see ``boxes``), and ``Leaf_counts.csv``, where there is one, says the same
+number. The points in ``_centers.png`` have no ids and are known to be incomplete: a wrong number of
+them, or a broken file, is a notice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from soubench.builders.errors import FormatError, PictureError
 from soubench.builders.images import inspect_picture
+from soubench.builders.plants.boxes import box_fault
 from soubench.builders.plants.labels import (
-    LabelPicture,
     Leaf,
     Metadata,
     Notice,
@@ -26,9 +27,6 @@ from soubench.builders.plants.labels import (
 )
 from soubench.builders.scene import ReadReport
 from soubench.builders.sources._files import Files
-
-BOX_MARGIN_PX = 2
-"""Rounding moves a rotated corner by at most 1 px; a wrong frame or leaf moves it by more."""
 
 
 class Subset(StrEnum):
@@ -154,7 +152,10 @@ def find_pictures(root: Path, report: ReadReport) -> list[PictureFiles]:
             "Pass the folder Plant_Phenotyping_Datasets."
         )
     return [
-        picture for subset in Subset for picture in _listed(subset, folders.get(subset, {}), report)
+        picture
+        for subset in Subset
+        if subset in homes
+        for picture in _listed(subset, homes[subset], folders.get(subset, {}), report)
     ]
 
 
@@ -172,15 +173,16 @@ def _subset_of(parts: tuple[str, ...], report: ReadReport) -> tuple[int, Subset 
 
 
 def _listed(
-    subset: Subset, names: dict[str, dict[str, Path]], report: ReadReport
+    subset: Subset, home: Path, names: dict[str, dict[str, Path]], report: ReadReport
 ) -> Iterator[PictureFiles]:
     tables = names.pop("", {})
     counts = read_leaf_counts(tables["Leaf_counts.csv"]) if "Leaf_counts.csv" in tables else {}
     metadata = read_metadata(tables["Metadata.csv"]) if "Metadata.csv" in tables else {}
     if subset is Subset.ARA2013 and names and not metadata:
         raise FormatError(
-            f"{subset}: expected Metadata.csv beside the pictures, since only the genotypes in it "
-            "tell pictures of different plants apart. Copy it from the original set."
+            f"{home}: expected Metadata.csv beside the {len(names)} pictures, found none or an "
+            "empty one. Only the genotypes in it tell pictures of different plants apart. Copy it "
+            "from the original set."
         )
     for name in sorted(counts.keys() - names.keys()):
         report.repair("counted_plant_without_files", f"{subset}/Leaf_counts.csv {name}")
@@ -219,9 +221,9 @@ def read_picture(found: PictureFiles, *, max_pixels: int) -> Outcome:
 
     Returns:
         The picture, or the reason why there is none: one of the picture's own reasons (see
-        ``inspect_picture``), ``bbox_missing``, ``label_missing``, ``label_unreadable``,
+        ``inspect_picture``), the same of the label (``label_truncated``, ..), ``bbox_missing``,
         ``picture_turned``, ``label_size_differs``, ``label_and_boxes_disagree``,
-        ``box_off_its_leaf``, ``leaf_counts_disagree``.
+        ``box_not_rectangle``, ``box_off_its_leaf``, ``box_too_large``, ``leaf_counts_disagree``.
 
     Raises:
         FormatError: A label file cannot be understood.
@@ -239,31 +241,27 @@ def read_picture(found: PictureFiles, *, max_pixels: int) -> Outcome:
     try:
         info = inspect_picture(image_path, max_pixels=max_pixels)
         label = read_label_picture(found.files["label.png"], max_pixels=max_pixels)
-        points = None
-        if "centers.png" in found.files:
-            points = count_center_points(found.files["centers.png"], max_pixels=max_pixels)
     except PictureError as error:
-        return dropped(error.reason, str(error).rpartition("/")[2])
+        return dropped(error.reason, without_folder(error, found))
     leaves, row_notices = read_leaf_boxes(found.files["bbox.csv"], f"{found.where}_bbox.csv")
     notices += row_notices
     if info.orientation != 1:
         return dropped("picture_turned", "EXIF turns the picture away from its labels")
     if label.size_wh != (info.width, info.height):
         return dropped("label_size_differs", f"{label.size_wh}, not {info.width, info.height}")
-    odd = sorted({leaf.leaf_id for leaf in leaves} ^ set(label.centroids))
+    odd = sorted({leaf.leaf_id for leaf in leaves} ^ label.ids)
     if odd:
         return dropped("label_and_boxes_disagree", f"only one of them has the ids {odd[:6]}")
-    off = [leaf.leaf_id for leaf in leaves if not _lies_in_box(leaf, label)]
-    if off:
-        return dropped("box_off_its_leaf", f"leaves {off[:6]} lie outside their boxes")
+    for leaf in leaves:
+        fault = box_fault(leaf.quad_xy8, label.hull(leaf.leaf_id))
+        if fault is not None:
+            return dropped(fault.reason, f"box of leaf {leaf.leaf_id}: {fault.measured}")
     if found.leaf_count not in (None, len(leaves)):
         return dropped(
             "leaf_counts_disagree", f"Leaf_counts.csv {found.leaf_count}, labels {len(leaves)}"
         )
-    if points not in (None, len(leaves)):
-        notices.append(
-            Notice("repair", "center_points_differ", f"{found.where}: {points} of {len(leaves)}")
-        )
+    if "centers.png" in found.files:
+        notices += _check_center_points(found, len(leaves), max_pixels)
     picture = PlantPicture(
         image_path,
         found.subset,
@@ -276,13 +274,24 @@ def read_picture(found: PictureFiles, *, max_pixels: int) -> Outcome:
     return Outcome(picture, tuple(notices))
 
 
-def _lies_in_box(leaf: Leaf, label: LabelPicture) -> bool:
-    x, y = label.centroids[leaf.leaf_id]
-    xs, ys = leaf.quad_xy8[0::2], leaf.quad_xy8[1::2]
-    return (
-        min(xs) - BOX_MARGIN_PX <= x <= max(xs) + BOX_MARGIN_PX
-        and min(ys) - BOX_MARGIN_PX <= y <= max(ys) + BOX_MARGIN_PX
-    )
+def _check_center_points(found: PictureFiles, leaves: int, max_pixels: int) -> list[Notice]:
+    path = found.files["centers.png"]
+    try:
+        points = count_center_points(path, max_pixels=max_pixels)
+    except (FormatError, PictureError) as error:
+        reason = "centers_unreadable"
+        return [Notice("repair", reason, f"{found.where}: {without_folder(error, found)}")]
+    if points == leaves:
+        return []
+    return [Notice("repair", "center_points_differ", f"{found.where}: {points} of {leaves}")]
+
+
+def without_folder(error: FormatError | PictureError, found: PictureFiles) -> str:
+    """Name the file in a message without its folder: reports are the same on every machine."""
+    message = str(error)
+    for path in found.files.values():
+        message = message.replace(str(path), path.name)
+    return message
 
 
 def count(outcome: Outcome, report: ReadReport) -> None:
