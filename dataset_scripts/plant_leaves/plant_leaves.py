@@ -15,7 +15,7 @@ from datasets import Features, Image, List, Value
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.plants.build import build, rows
 from soubench.builders.plants.prompt import Prompt, load_prompt
-from soubench.builders.plants.report import report, report_text
+from soubench.builders.plants.report import card_text, report, report_text
 from soubench.builders.plants.targets import FORMATS
 from soubench.builders.publishing.dataset_cache import build_folder, staging
 from soubench.dataset_scripts.prepared import (
@@ -127,8 +127,10 @@ def build_plant_leaves(
                 ]
                 for split in result.splits
             },
-            f"Built as version {VERSION} with seed {seed}; fingerprint `{result.fingerprint}`.",
+            card_text(data),
         )
+        for name in ("CITATION.bib", "RELEASE_NOTES.md"):
+            (staged / "build" / name).write_bytes((files(PACKAGE) / name).read_bytes())
         return prepare_and_publish(
             PlantLeaves,
             configs,

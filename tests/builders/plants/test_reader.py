@@ -4,18 +4,23 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from plant_files import NAME, RECTANGLES, label_of, rows_of, save_label, write_plant
 
 from soubench.builders.errors import FormatError
 from soubench.builders.plants.labels import read_leaf_boxes, read_leaf_counts, read_metadata
 from soubench.builders.plants.reader import read
+from soubench.builders.plants.report import REASONS
 from soubench.builders.scene import ReadReport
 
 
 def read_all(root):
     report = ReadReport()
-    return list(read(root, report)), report
+    pictures = list(read(root, report))
+    assert not {*report.dropped, *report.repaired} - {*REASONS}
+    return pictures, report
 
 
 def test_counts_and_centers_come_from_the_boxes_less_one(tmp_path):
@@ -53,7 +58,9 @@ def test_bad_rows_are_dropped_by_reason_and_line(tmp_path):
         b"\xef\xbb\xbf 1, 60,20,20,50,44,82,84,52\r\n\r\n"
         b"27,88,41,88,59,101,59,101,41\r\n5,50,50,50,50,50,50,50,50\r\n6,10,20,30\r\n"
         b"27,60,60,60,70,70,70,70,60\r\n8,1,2,x,4,5,6,7,8\r\n0,1,1,1,9,9,9,9,1\r\n"
-        b"21,41,21,51,34,51,34,41\r\n"
+        b"21,41,21,51,34,51,34,41\r\n22,1e308,1e308,-1e308,1e308,-1e308,-1e308,1e308,-1e308\r\n"
+        b"23,1,1,1,1000001,9,1000001,9,1\r\n4294967296,1,1,1,9,9,9,9,1\r\n"
+        b"24,nan,1,1,9,9,9,9,1\r\n25,1,1,1,inf,9,9,9,1\r\n26,1,1,1,1e999,9,9,9,1\r\n"
     )
     leaves, notices = read_leaf_boxes(path, "x")
     assert [leaf.leaf_id for leaf in leaves] == [1, 27]
@@ -65,6 +72,12 @@ def test_bad_rows_are_dropped_by_reason_and_line(tmp_path):
         ("row_not_numbers", "x:7"),
         ("row_not_numbers", "x:8"),
         ("row_of_tray_plant", "x:9"),
+        ("row_out_of_range", "x:10"),
+        ("row_out_of_range", "x:11"),
+        ("row_out_of_range", "x:12"),
+        ("row_not_numbers", "x:13"),
+        ("row_not_numbers", "x:14"),
+        ("row_not_numbers", "x:15"),
     ]
 
 
@@ -88,6 +101,11 @@ def _write_boxes(folder, rectangles):
     (folder / f"{NAME}_bbox.csv").write_text("\n".join(rows_of(rectangles)))
 
 
+def _shift(folder, dx, dy):
+    moved = {i: (x1 + dx, y1 + dy, x2 + dx, y2 + dy) for i, (x1, y1, x2, y2) in RECTANGLES.items()}
+    _write_boxes(folder, moved)
+
+
 DROPS = [
     pytest.param(
         lambda f: (f / f"{NAME}_rgb.png").unlink(), "picture_missing", id="labels without a picture"
@@ -98,7 +116,7 @@ DROPS = [
     pytest.param(lambda f: _cut(f / f"{NAME}_rgb.png"), "picture_truncated", id="cut picture"),
     pytest.param(lambda f: (f / f"{NAME}_bbox.csv").unlink(), "bbox_missing", id="no boxes"),
     pytest.param(lambda f: (f / f"{NAME}_label.png").unlink(), "label_missing", id="no label"),
-    pytest.param(lambda f: _cut(f / f"{NAME}_label.png"), "picture_truncated", id="cut label"),
+    pytest.param(lambda f: _cut(f / f"{NAME}_label.png"), "label_truncated", id="cut label"),
     pytest.param(
         lambda f: _resave(f, "rgb", lambda i: i.resize((36, 40))), "label_size_differs", id="size"
     ),
@@ -112,6 +130,22 @@ DROPS = [
         lambda f: _write_boxes(f, {1: RECTANGLES[3], 3: RECTANGLES[1]}),
         "box_off_its_leaf",
         id="ids swapped",
+    ),
+    pytest.param(
+        lambda f: _write_boxes(f, dict.fromkeys(RECTANGLES, (0, 0, 39, 35))),
+        "box_too_large",
+        id="boxes of the whole picture",
+    ),
+    *(
+        pytest.param(
+            lambda f, dx=dx, dy=dy: _shift(f, dx, dy), "box_off_its_leaf", id=f"shifted {dx},{dy}"
+        )
+        for dx, dy in [(1, 0), (0, 1), (-1, 0), (0, -1), (2, 2), (3, 0), (0, -3)]
+    ),
+    pytest.param(
+        lambda f: _write_boxes(f, RECTANGLES | {3: (-60, 2, 22, 30)}),
+        "box_too_large",
+        id="center outside the picture",
     ),
     pytest.param(
         lambda f: (f / "Leaf_counts.csv").write_text(f"{NAME},  3\n"),
@@ -137,6 +171,14 @@ def test_sources_that_disagree_leave_the_picture_out(tmp_path, spoil, reason):
     assert NAME in report.examples[reason][0]
 
 
+def test_a_row_of_huge_numbers_is_counted_and_the_others_count(tmp_path):
+    folder = write_plant(tmp_path)
+    _add(folder, "7,1e308,1e308,-1e308,1e308,-1e308,-1e308,1e308,-1e308")
+    pictures, report = read_all(tmp_path)
+    assert [len(picture.leaves) for picture in pictures] == [2]
+    assert report.dropped == {"row_out_of_range": 1}
+
+
 def test_a_label_broken_in_the_middle_is_dropped(tmp_path):
     folder = write_plant(tmp_path)
     path = folder / f"{NAME}_label.png"
@@ -152,7 +194,7 @@ def test_a_label_broken_in_the_middle_is_dropped(tmp_path):
 def test_a_label_in_colors_is_an_error_that_says_what_it_must_be(tmp_path, mode):
     folder = write_plant(tmp_path)
     _resave(folder, "label", lambda image: image.convert(mode))
-    with pytest.raises(FormatError, match=f"{NAME}_label.png: the label must be an index image"):
+    with pytest.raises(FormatError, match=f"{NAME}_label.png: expected an index image"):
         read_all(tmp_path)
 
 
@@ -170,6 +212,100 @@ def test_a_missing_center_point_is_a_notice(tmp_path):
     pictures, report = read_all(tmp_path)
     assert len(pictures[0].leaves) == 2
     assert report.repaired == {"center_points_differ": 1}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        pytest.param(_cut, "cut short", id="cut"),
+        pytest.param(lambda path: path.write_bytes(b""), "no bytes", id="empty"),
+        pytest.param(lambda path: path.write_bytes(b"GIF89a"), "cannot be read", id="no PNG"),
+        pytest.param(
+            lambda path: Image.new("RGB", (40, 36)).save(path), "expected an index", id="colors"
+        ),
+    ],
+)
+def test_a_broken_centers_picture_is_a_notice_that_names_it(tmp_path, spoil, why):
+    folder = write_plant(tmp_path)
+    points = np.random.default_rng(0).integers(0, 2, (36, 40), dtype=np.uint8)
+    save_label(points, folder / f"{NAME}_centers.png")
+    spoil(folder / f"{NAME}_centers.png")
+    pictures, report = read_all(tmp_path)
+    assert len(pictures) == 1
+    assert report.repaired == {"centers_unreadable": 1}
+    (example,) = report.examples["centers_unreadable"]
+    assert example.startswith(f"ara2012/{NAME}: {NAME}_centers.png: ")
+    assert why in example
+    assert "label" not in example
+
+
+def test_a_label_without_leaves_and_boxes_is_a_picture_without_leaves(tmp_path):
+    folder = write_plant(tmp_path)
+    _resave(folder, "label", lambda image: image.point([0] * 256))
+    (folder / f"{NAME}_bbox.csv").write_text("")
+    assert [picture.leaves for picture in read_all(tmp_path)[0]] == [()]
+
+
+values = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats().map(str),
+    st.text(max_size=4),
+    st.sampled_from(("1e308", "-1e308", "1e-320", "0x1", "1_0", "٣", "9" * 400)),
+)
+FUZZED = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def _read_or_refuse(tmp_path, kind, data):
+    """Read a plant with other bytes in one file: its one true picture, a drop or our error."""
+    folder = tmp_path / "Plant/Ara2012"
+    if not folder.exists():
+        write_plant(tmp_path)
+    path = folder / (f"{NAME}_bbox.csv" if kind == "bbox" else f"{kind}.csv")
+    path.write_bytes(data)
+    try:
+        pictures, report = read_all(tmp_path)
+    except FormatError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert str(path) in refused
+        return
+    assert len(pictures) == 1 or report.dropped
+    for picture in pictures:
+        # Where the boxes fit the label to half a px, the centers do too.
+        assert {leaf.leaf_id for leaf in picture.leaves} == set(RECTANGLES)
+        for leaf in picture.leaves:
+            x1, y1, x2, y2 = RECTANGLES[leaf.leaf_id]
+            assert abs(leaf.center.x - (x1 + x2) / 2) <= 1.5
+            assert abs(leaf.center.y - (y1 + y2) / 2) <= 1.5
+
+
+@FUZZED
+@given(row=st.integers(0, 1), column=st.integers(0, 8), value=values)
+@example(row=0, column=3, value="1e308")
+@example(row=1, column=0, value="1e308")
+def test_any_value_in_a_box_is_reported_or_refused(tmp_path, row, column, value):
+    lines = [line.split(",") for line in rows_of(RECTANGLES)]
+    lines[row][column] = value
+    text = "\n".join(map(",".join, lines))
+    _read_or_refuse(tmp_path, "bbox", text.encode("utf-8", "surrogatepass"))
+
+
+@FUZZED
+@given(
+    kind=st.sampled_from(("bbox", "Leaf_counts")),
+    place=st.integers(0, 60),
+    data=st.binary(max_size=3),
+)
+def test_any_bytes_in_a_table_are_reported_or_refused(tmp_path, kind, place, data):
+    whole = "\n".join(rows_of(RECTANGLES) if kind == "bbox" else [f"{NAME}, 2"]).encode()
+    (tmp_path / "Plant/Ara2012/Leaf_counts.csv").unlink(missing_ok=True)
+    if kind != "bbox" and (tmp_path / "Plant").exists():
+        write_plant(tmp_path)
+    _read_or_refuse(tmp_path, kind, whole[:place] + data + whole[place + len(data) :])
 
 
 @pytest.mark.parametrize(
@@ -231,7 +367,7 @@ def test_plants_are_told_apart_by_genotype_treatment_and_stack(tmp_path):
 
 def test_genotypes_are_needed(tmp_path):
     write_plant(tmp_path, "Plant/Ara2013-Canon", "ara2013_plant001")
-    with pytest.raises(FormatError, match=r"expected Metadata\.csv"):
+    with pytest.raises(FormatError, match=r"Plant/Ara2013-Canon: expected Metadata\.csv"):
         read_all(tmp_path)
 
 
