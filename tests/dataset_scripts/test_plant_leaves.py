@@ -1,5 +1,6 @@
 """plant-leaves as its user meets it: the build function, then ``load_dataset`` by name."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,14 +14,18 @@ import datasets
 import numpy as np
 import pytest
 from datasets import load_dataset
+from huggingface_hub import DatasetCard
 from PIL import Image
 
 from soubench.builders.demo_plants import write_demo_plants
 from soubench.builders.errors import BuildError, FormatError
 from soubench.builders.plants.build import choose_test_groups
+from soubench.builders.plants.prompt import load_prompt
+from soubench.builders.plants.report import REASONS, card_text
 from soubench.builders.plants.targets import parse
 from soubench.dataset_scripts.plant_leaves.plant_leaves import (
     FEATURES,
+    VERSION,
     build_plant_leaves,
     report_text,
 )
@@ -94,6 +99,23 @@ def test_targets_parse_back_and_both_configs_agree(cache):
                 "For the given plant image predict the number of leaves and the center of the "
                 "leaves"
             )
+
+
+def test_golden_rows(cache):
+    """Rows may change only with the version: RELEASE_NOTES.md says what changed."""
+    golden = json.loads(Path(__file__).with_name("golden_plant_leaves.json").read_text())
+    rows = [
+        [split, row["id"], row["plant_id"], row["target"]]
+        for split, of_split in rows_of("sentence", cache[0]).items()
+        for row in of_split
+    ]
+    assert rows == golden["rows"]
+    questions = {
+        row["question"] for of_split in rows_of("tuple", cache[0]).values() for row in of_split
+    }
+    assert questions == {golden["question"]}
+    tuples = {split: rows[0]["target"] for split, rows in rows_of("tuple", cache[0]).items()}
+    assert tuples == golden["first_tuples"]
 
 
 def label_of(root, row):
@@ -172,6 +194,20 @@ def test_the_seed_chooses_the_genotype_and_nothing_else_matters():
     assert choose_test_groups([], "1.0.0", 0) == ()
 
 
+@pytest.mark.parametrize(("seed", "held_out"), [(0, "ein2"), (1, "pgm")])
+def test_the_genotype_that_a_seed_holds_out_is_fixed(root, tmp_path, seed, held_out):
+    genotypes = [f"ara2013-canon/{name}" for name in ("ein2", "pgm", "Col-0", "ctr", "adh1")]
+    assert choose_test_groups(genotypes, "1.0.0", seed) == (f"ara2013-canon/{held_out}",)
+    report = build_plant_leaves(root / "Plant/Ara2013-Canon", seed=seed, cache_dir=tmp_path)
+    assert report["test_groups"] == [f"ara2013-canon/{held_out}"]
+    rows = rows_of("sentence", tmp_path)
+    assert {row["plant_id"] for row in rows["test"]} == {f"ara2013-canon/{held_out}"}
+    # The version is part of the key, too.
+    assert {choose_test_groups(genotypes, f"{i}.0.0", seed) for i in range(40)} == {
+        (genotype,) for genotype in genotypes
+    }
+
+
 def test_the_report_counts_what_was_read_and_what_was_left_out(cache):
     report = cache[1]
     assert report["left_out"] == {"stack_may_show_a_train_plant": 4}
@@ -181,8 +217,102 @@ def test_the_report_counts_what_was_read_and_what_was_left_out(cache):
     assert report["splits"]["od_test"]["plants"] == 13
     text = report_text(report)
     assert "od_test" in text
-    assert "stack_may_show_a_train_plant 4" in text
+    assert "4 × stack_may_show_a_train_plant: picture of a stack of Ara2013" in text
     assert Path(report["report_file"]).is_file()
+
+
+def test_the_report_says_in_words_that_a_copy_is_partial(root, tmp_path):
+    copy = tmp_path / root.name
+    shutil.copytree(root / "Plant/Ara2012", copy / "Plant/Ara2012")
+    for path in (copy / "Plant/Ara2012").glob("*_plant00[2-9]_*"):
+        path.unlink()
+    report = build_plant_leaves(copy, cache_dir=tmp_path / "cache")
+    assert report["read"]["repaired"] == {"counted_plant_without_files": 8}
+    for text in (report_text(report), card_text(report)):
+        assert "line of a Leaf_counts.csv for a plant whose files are not here" in text
+    assert (
+        "  8 × counted_plant_without_files: line of a Leaf_counts.csv for a plant whose files are "
+        "not here, as in a partial copy (such as ara2012/Leaf_counts.csv ara2012_plant002, "
+    ) in report_text(report)
+
+
+def card_of(report):
+    card = DatasetCard.load(Path(report["folder"]) / "README.md")
+    assert card.data.pretty_name == "Plant leaves"
+    assert card.data.license == "other"
+    assert card.data.language == ["en"]
+    assert card.data.task_categories == ["visual-question-answering", "image-to-text"]
+    assert card.data.size_categories == ["n<1K"]
+    return card.text
+
+
+def test_the_numbers_in_the_card_are_those_of_the_build(cache, root, tmp_path):
+    part = build_plant_leaves(root / "Plant/Ara2013-Canon", seed=1, cache_dir=tmp_path)
+    for place, report in ((cache[0], cache[1]), (tmp_path, part)):
+        text = card_of(report)
+        assert card_text(report) in text
+        assert "<!-- this build -->" not in text
+        for split, rows in rows_of("sentence", place).items():
+            for subset in {row["subset"] for row in rows}:
+                counts = [row["leaf_count"] for row in rows if row["subset"] == subset]
+                plants = {row["plant_id"] for row in rows if row["subset"] == subset}
+                assert (
+                    f"| `{split}` | `{subset}` | {len(counts)} | {len(plants)} | {sum(counts)} "
+                    f"| {min(counts)}-{max(counts)} | {sum(counts) / len(counts):.1f} |"
+                ) in text
+        assert f"seed {report['seed']}, " in text
+        assert f"Held out for `test`: `{report['test_groups'][0]}`." in text
+        assert report["fingerprint"] in text
+        first = report["splits"]["train"]["example"]["id"]
+        for config in ("sentence", "tuple"):
+            row = rows_of(config, place)["train"][0]
+            assert row["id"] == first
+            assert f"- `{config}`: `{row['target']}`" in text
+            assert f"Every row asks: `{row['question']}`" in text
+    assert "| left out | 4 | `stack_may_show_a_train_plant`: " in card_of(cache[1])
+    assert "Without a picture in this build: `od_test`, `strong_od_test`." in card_of(part)
+    assert "| nothing | 0 | |" in card_of(part)
+
+
+def test_what_the_card_says_without_a_build_holds_for_every_build(cache):
+    text = card_of(cache[1]).replace(card_text(cache[1]), "")
+    for number in ("126", "39 ", "172", "62", "165", "2448", "5–13", "11–20", "2–13", "ein2"):
+        assert number not in text
+    folder = Path(cache[1]["folder"])
+    assert (folder / "CITATION.bib").read_text().strip() in text
+    assert VERSION in (folder / "RELEASE_NOTES.md").read_text()
+    assert "[RELEASE_NOTES.md](RELEASE_NOTES.md)" in text
+    for reason in ("label_and_boxes_disagree", "box_too_large", "box_off_its_leaf"):
+        assert f"`{reason}`" in text
+        assert reason in REASONS
+
+
+def test_a_prompt_of_ones_own_is_in_the_rows_and_in_the_card(root, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('question = "How many leaves, and where?"')
+    report = build_plant_leaves(
+        root / "Plant/Tobacco", prompt=load_prompt(path), cache_dir=tmp_path / "cache"
+    )
+    rows = rows_of("tuple", tmp_path / "cache")["strong_od_test"]
+    assert {row["question"] for row in rows} == {"How many leaves, and where?"}
+    text = card_of(report)
+    assert "Every row asks: `How many leaves, and where?`" in text
+    assert "For the given plant image" not in text
+
+
+def test_shifted_boxes_of_drawn_plants_are_found(root, tmp_path):
+    """Most drawn leaves are turned, and some box of a picture betrays even 1 px."""
+    for i, (dx, dy) in enumerate([(1, 0), (0, -1), (2, 2)]):
+        copy = tmp_path / f"{i}" / "Plant/Ara2012"
+        shutil.copytree(root / "Plant/Ara2012", copy)
+        for path in copy.glob("*_bbox.csv"):
+            lines = [list(map(int, line.split(","))) for line in path.read_text().splitlines()]
+            for line in lines:
+                line[1::2] = [x + dx for x in line[1::2]]
+                line[2::2] = [y + dy for y in line[2::2]]
+            path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+        with pytest.raises(BuildError, match=r"dropped by reason: box_off_its_leaf \d+"):
+            build_plant_leaves(tmp_path / f"{i}", cache_dir=tmp_path / "cache")
 
 
 def test_odd_pictures_are_converted_once_and_copies_dropped(root, tmp_path):
