@@ -9,6 +9,7 @@ from typing import Any
 
 from soubench.builders.errors import BuildError, FormatError, SoubenchError
 
+PROBLEMS_SHOWN = 10
 Command = Callable[[argparse.Namespace], None]
 
 
@@ -54,6 +55,15 @@ def _parser() -> argparse.ArgumentParser:
     stats.add_argument("dataset", choices=("primitive-shapes",))
     stats.add_argument("--out", metavar="DIR", type=Path, default=Path("stats"))
     stats.set_defaults(command=_stats)
+
+    verify = commands.add_parser(
+        "verify", help="derive every answer of a built dataset anew and check its fingerprint"
+    )
+    verify.add_argument("dataset", choices=("sou-vqa",))
+    verify.add_argument(
+        "--prompt", metavar="FILE", type=Path, help="the prompt file it was built with"
+    )
+    verify.set_defaults(command=_verify)
 
     install = commands.add_parser(
         "install-metrics", help="make evaluate.load find the metrics by name"
@@ -309,6 +319,21 @@ def _stats(args: argparse.Namespace) -> None:
         path = args.out / f"{args.dataset}-{name}.png"
         draw_histograms(counts, path, f"{args.dataset}, {name}: {len(rows)} pictures")
         print(path)
+
+
+def _verify(args: argparse.Namespace) -> None:
+    from soubench.builders.sou.prompts import load_prompts
+    from soubench.dataset_scripts.sou_vqa.sou_vqa import verify_sou_vqa
+
+    wrong = 0
+    for build in verify_sou_vqa(prompts=load_prompts(args.prompt)):
+        found = f"{len(build.problems)} problems" if build.problems else "all is well"
+        print(f"{args.dataset}, {build.config}: {build.rows} rows, {found}")
+        for problem in build.problems[:PROBLEMS_SHOWN]:
+            print(f"  {problem.row_id or 'the dataset'}: {problem.field}: {problem.message}")
+        wrong += len(build.problems)
+    if wrong:
+        raise BuildError(f"{args.dataset} does not hold what it says; build it again.")
 
 
 def _install_metrics(args: argparse.Namespace) -> None:

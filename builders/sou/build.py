@@ -6,11 +6,9 @@ picture that fails late gives its place to the next one in the sampling order, a
 are frozen anew. Letters come last, over all subsets of the build.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from soubench.builders.errors import BuildError, PublishError
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
+from soubench.builders.sou.fingerprint import fingerprint, objects_digest
 from soubench.builders.sou.picture import SouPicture, prepare
 from soubench.builders.sou.prompts import Prompts, load_prompts
 from soubench.builders.sou.questions import (
@@ -351,11 +350,18 @@ def objects_column(picture: SouPicture) -> dict[str, list[Any]]:
 
 
 def _fingerprint(result: SouBuild) -> str:
-    """Hash what is emitted: options, the bytes of the source pictures, and every row.
+    everything = Selection(tuple(b.subset.name for b in result.subsets))
+    digests = {
+        (b.subset.name, image_id): files.digest
+        for b in result.subsets
+        for image_id, files in b.rendered.items()
+    }
+    return fingerprint(fingerprint_head(result), rows(result, everything, Path()), digests)
 
-    Paths are left out, so that the same data elsewhere on disk has the same fingerprint.
-    """
-    head = {
+
+def fingerprint_head(result: SouBuild) -> dict[str, Any]:
+    """Return what the fingerprint says of a build besides its rows and pictures."""
+    return {
         "dataset": result.dataset,
         "version": result.key.version,
         "seed": result.key.seed,
@@ -367,23 +373,32 @@ def _fingerprint(result: SouBuild) -> str:
             for b in result.subsets
         ],
     }
-    digest = sha256(_canonical(head))
-    everything = Selection(tuple(b.subset.name for b in result.subsets))
-    digests = {
-        (b.subset.name, image_id): files.digest
-        for b in result.subsets
-        for image_id, files in b.rendered.items()
+
+
+def manifest(result: SouBuild) -> dict[str, Any]:
+    """Say what pictures a build is made of, without any path.
+
+    Returns:
+        ``fingerprint``, ``head`` (see ``fingerprint_head``) and ``pictures``: subset -> image id ->
+        ``file_name``
+        and ``sha256`` of the source picture, ``width`` and ``height`` in px as it is asked about,
+        ``group_id``, and ``objects_sha256``.
+    """
+    return {
+        "fingerprint": result.fingerprint,
+        "head": fingerprint_head(result),
+        "pictures": {
+            b.subset.name: {
+                c.picture.image_id: {
+                    "file_name": c.picture.image_path.name,
+                    "sha256": b.rendered[c.picture.image_id].digest,
+                    "width": c.picture.width,
+                    "height": c.picture.height,
+                    "group_id": c.picture.group_id,
+                    "objects_sha256": objects_digest(objects_column(c.picture)),
+                }
+                for c in b.candidates
+            }
+            for b in result.subsets
+        },
     }
-    previous = None
-    for row in rows(result, everything, Path()):
-        picture = (row["subset"], row["image_id"])
-        objects = row.pop("objects")
-        if picture != previous:
-            digest.update(_canonical({"objects": objects, "picture": digests[picture]}))
-            previous = picture
-        digest.update(_canonical({k: v for k, v in row.items() if k != "image"}))
-    return digest.hexdigest()
-
-
-def _canonical(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()

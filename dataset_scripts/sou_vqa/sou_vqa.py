@@ -4,6 +4,7 @@
 configs into the local cache, where ``load_dataset("sou-vqa", "aerial")`` finds them by name.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,20 @@ import datasets
 from datasets import ClassLabel, Features, Image, List, Value
 
 from soubench.builders.errors import BuildError
-from soubench.builders.publishing.dataset_cache import build_folder, staging
-from soubench.builders.sou.build import BuildOptions, SouBuild, SourceFolder, build, rows
+from soubench.builders.publishing.dataset_cache import HOME, build_folder, staging
+from soubench.builders.sou.build import (
+    BuildOptions,
+    SouBuild,
+    SourceFolder,
+    build,
+    manifest,
+    rows,
+)
+from soubench.builders.sou.prompts import Prompts, load_prompts
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.report import card_sections, report, report_text
 from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS, Selection, Task
+from soubench.builders.sou.verify import Problem, verify
 from soubench.builders.sources import SOURCES
 from soubench.dataset_scripts.prepared import (
     CARD_MARKER,
@@ -31,6 +41,7 @@ from soubench.dataset_scripts.prepared import (
 NAME = "sou-vqa"
 VERSION = "1.0.0"
 PACKAGE = "soubench.dataset_scripts.sou_vqa"
+MANIFEST = "manifest.json"
 WRITER_BATCH_ROWS = 60
 """Ten pictures. Rows hold paths, not bytes, so only their objects weigh anything."""
 
@@ -169,6 +180,7 @@ def build_sou_vqa(
         )
         data = report(result)
         _keep_used(pictures, result)
+        (staged / "build" / MANIFEST).write_text(json.dumps(manifest(result)), encoding="utf-8")
         card = (files(PACKAGE) / "README.md").read_text(encoding="utf-8")
         card = card.replace("# SOU-VQA\n", f"# SOU-VQA, {options.mode} distractors\n", 1)
         (staged / "build" / "README.md").write_text(
@@ -239,3 +251,52 @@ def _keep_used(pictures: Path, result: SouBuild) -> None:
     for path in pictures.glob("*/*"):
         if (path.parent.name, path.name) not in used:
             path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One build that was verified: its largest config, how many rows it has, what is wrong."""
+
+    config: str
+    rows: int
+    problems: list[Problem]
+
+
+def verify_sou_vqa(
+    *, cache_dir: Path | None = None, prompts: Prompts | None = None
+) -> list[Verified]:
+    """Verify every build of sou-vqa that the datasets cache holds; no picture is decoded.
+
+    Args:
+        cache_dir: The datasets cache; by default that of ``datasets``.
+        prompts: The prompt file that the builds were made with; by default the package's own.
+
+    Raises:
+        BuildError: Nothing is built, or a build is damaged.
+    """
+    cache = datasets_cache(cache_dir)
+    found = sorted((cache / HOME / NAME).glob(f"*/{MANIFEST}"))
+    if not found:
+        raise BuildError(f"sou-vqa is not built in {cache}: run soubench build sou-vqa first.")
+    verified = []
+    for path in found:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        built = set(described["pictures"])
+        # Of the configs that lie there under this fingerprint, the one that holds everything.
+        config = max(
+            (
+                name
+                for name in GROUPS
+                if (cache / NAME / name / VERSION / described["fingerprint"]).is_dir()
+            ),
+            key=lambda name: len(built.intersection(GROUPS[name])),
+            default=None,
+        )
+        if config is None or not built.issubset(GROUPS[config]):
+            raise BuildError(f"{path}: the rows of this build are gone: build it again.")
+        folder = cache / NAME / config / VERSION / described["fingerprint"]
+        rows_of = datasets.Dataset.from_file(str(folder / f"{NAME}-test.arrow"))
+        rows_of = rows_of.remove_columns("image")
+        problems = verify(rows_of, described, prompts or load_prompts())
+        verified.append(Verified(config, len(rows_of), problems))
+    return verified
