@@ -56,6 +56,26 @@ def _parser() -> argparse.ArgumentParser:
     stats.add_argument("--out", metavar="DIR", type=Path, default=Path("stats"))
     stats.set_defaults(command=_stats)
 
+    inspect = commands.add_parser(
+        "inspect", help="count what an annotation folder holds, and draw its boxes"
+    )
+    inspect.add_argument("source", help="format: soda-d, visdrone, ai-tod, soda-a, ruod, coco, ..")
+    inspect.add_argument("folder", metavar="DIR", type=Path)
+    inspect.add_argument("--split", help="default: the format's evaluation split")
+    inspect.add_argument(
+        "--out", metavar="DIR", type=Path, help="write a sheet of drawn boxes there"
+    )
+    inspect.add_argument("--pictures", metavar="N", type=_positive, default=12, help="on the sheet")
+    inspect.add_argument("--seed", type=int, default=0, help="which pictures are drawn")
+    inspect.add_argument(
+        "--small-area",
+        metavar="PX2",
+        type=_positive,
+        default=1024,
+        help="largest area of a small object in px² (default: 1024)",
+    )
+    inspect.set_defaults(command=_inspect)
+
     verify = commands.add_parser(
         "verify", help="derive every answer of a built dataset anew and check its fingerprint"
     )
@@ -319,6 +339,24 @@ def _stats(args: argparse.Namespace) -> None:
         path = args.out / f"{args.dataset}-{name}.png"
         draw_histograms(counts, path, f"{args.dataset}, {name}: {len(rows)} pictures")
         print(path)
+
+
+def _inspect(args: argparse.Namespace) -> None:
+    from soubench.builders.inspection import inspect_source, inspection_text
+    from soubench.builders.sources import SOURCES
+
+    if args.source not in SOURCES:
+        raise BuildError(f"There is no format {args.source!r}. Expected {', '.join(SOURCES)}.")
+    data = inspect_source(
+        args.source,
+        args.folder.expanduser(),
+        args.split or SOURCES[args.source].test_split,
+        out=args.out and args.out.expanduser(),
+        pictures=args.pictures,
+        seed=args.seed,
+        small_area_px=args.small_area,
+    )
+    print(inspection_text(data))
 
 
 def _verify(args: argparse.Namespace) -> None:
