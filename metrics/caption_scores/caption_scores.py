@@ -205,11 +205,25 @@ def score(
         ``warnings`` (list of str) and ``hash`` (the setting).
 
     Raises:
-        ValueError: An option is unknown, or has no effect on the scores asked for.
+        ValueError: An option is unknown, has the wrong type, or has no effect on the scores
+            asked for.
     """
+    flags: dict[str, object] = {
+        "lowercase": lowercase,
+        "idf": bert.idf,
+        "rescale_with_baseline": bert.rescale_with_baseline,
+    }
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            msg = f"{name}: expected True or False, got {value!r}"
+            raise ValueError(msg)
     chosen = _chosen(scores, bert)
     if tokenize not in TOKENIZERS:
         msg = f"tokenize: expected one of {', '.join(TOKENIZERS)}, got {tokenize!r}"
+        raise ValueError(msg)
+    if "bleu" not in chosen and (tokenize != "13a" or lowercase):
+        name = "lowercase" if lowercase else "tokenize"
+        msg = f"{name}: only BLEU uses this, and it is not computed; add 'bleu' to scores"
         raise ValueError(msg)
     groups = [[text for text in group if text.strip()] or [""] for group in references]
     parts = []

@@ -303,6 +303,20 @@ def test_later_batches_count_rows_on(metric):
         pytest.param({"tokenize": "intl"}, "expected one of 13a, zh, char", id="tokenizer"),
         pytest.param({"idf": True}, "idf: only BERTScore uses this", id="idle-option"),
         pytest.param(
+            {"scores": ["rouge"], "tokenize": "char"}, "tokenize: only BLEU", id="idle-tokenizer"
+        ),
+        pytest.param(
+            {"scores": "rouge", "lowercase": True}, "lowercase: only BLEU", id="idle-lowercase"
+        ),
+        pytest.param({"lowercase": "no"}, "lowercase: expected True or False", id="text-as-flag"),
+        pytest.param({"lowercase": None}, "lowercase: expected True or False", id="None-as-flag"),
+        pytest.param({"idf": "yes"}, "idf: expected True or False", id="text-as-idf"),
+        pytest.param(
+            {"rescale_with_baseline": 1},
+            "rescale_with_baseline: expected True or False",
+            id="number-as-flag",
+        ),
+        pytest.param(
             {"scores": ["bleu"], "model_type": "m", "num_layers": 2},
             "model_type, num_layers: only BERTScore",
             id="idle-model",
