@@ -1,8 +1,8 @@
 """Speed of `dice` and `mask_iou` on run lengths, against torchmetrics on the same masks.
 
-Run it alone, with torch and torchmetrics installed (they are no dependency of this project)::
+Run it alone, with torch and torchmetrics, which no extra of this project installs::
 
-    pip install torch torchmetrics
+    pip install "torch>=2.6" "torchmetrics>=1.9"
     OMP_NUM_THREADS=1 python benchmarks/metrics_masks.py
 
 Both sides get the same COCO run lengths of blob masks of 1024 x 1024 pixels, through a whole
@@ -53,7 +53,11 @@ def main() -> None:
         import torch
         from torchmetrics.segmentation import DiceScore, MeanIoU
     except ImportError as error:
-        sys.exit(f"{error}: pip install torch torchmetrics, then run this again")
+        sys.exit(
+            f"{error}. This benchmark compares with torchmetrics, which soubench[dev] does not "
+            f"install. Install it, then run this again:\n  {sys.executable} -m pip install "
+            '"torch>=2.6" "torchmetrics>=1.9"'
+        )
     torch.set_num_threads(1)
 
     def decoded(rles: list[Rle]) -> Any:  # noqa: ANN401  # a tensor (N, 1, H, W)

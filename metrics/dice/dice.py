@@ -21,6 +21,12 @@ from .masks import (
     read_mask,
     read_pair,
 )
+from .thought import without_thought
+
+
+def _answer(prediction: object) -> object:
+    """Cut the thought off a reply; anything else stays."""
+    return without_thought(prediction) if isinstance(prediction, str) else prediction
 
 
 def _read_one(value: object, expected_hw: SizeHw | None) -> list[Mask]:
@@ -33,7 +39,8 @@ def read_pairs(
     """Read the masks of all rows; inputs stay untouched.
 
     Args:
-        predictions: One mask per row, in any form of ``masks.read_mask``.
+        predictions: One mask per row, in any form of ``masks.read_mask``; in a text, a thought
+            before it is cut off.
         references: The same.
         first_row: Number of the first row in messages.
 
@@ -43,7 +50,7 @@ def read_pairs(
     """
     columns = check_columns(first_row, predictions=predictions, references=references)
     return [
-        read_pair(row, prediction, reference, _read_one)
+        read_pair(row, _answer(prediction), reference, _read_one)
         for row, (prediction, reference) in enumerate(zip(*columns, strict=True), start=first_row)
     ]
 

@@ -29,6 +29,7 @@ _FORMS = (
 )
 
 SizeHw = tuple[int, int]
+_BOOLS = frozenset({bool, np.bool_})
 
 
 class NotAMask(ValueError):
@@ -205,9 +206,9 @@ def read_mask(value: object, expected_hw: SizeHw | None = None) -> Mask:
 
 
 def _read_size(value: Mapping[Any, Any], expected_hw: SizeHw | None) -> SizeHw:
-    given = value.get("size", expected_hw)
+    given: Any = value.get("size", expected_hw)
     try:
-        height, width = (operator.index(side) for side in given)
+        height, width = (0 if isinstance(side, bool) else operator.index(side) for side in given)
     except (TypeError, ValueError):
         height = width = 0
     if height < 1 or width < 1 or height * width > MAX_PX:
@@ -325,6 +326,9 @@ def _read_ring(ring: object, size_hw: SizeHw) -> list[float]:
 
 def _flat_numbers(values: object, kinds: str, expectation: str) -> npt.NDArray[Any]:
     numbers = _as_array(values) if isinstance(values, list | tuple | np.ndarray) else None
+    # NumPy makes numbers of bools that stand among numbers.
+    if isinstance(values, list | tuple) and _BOOLS.intersection(map(type, values)):
+        numbers = None
     if numbers is None or numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in kinds:
         msg = f"{expectation}, got {short(values)}"
         raise NotAMask(msg)

@@ -30,6 +30,7 @@ from .masks import (
     resolve,
     short,
 )
+from .thought import without_thought
 
 ClassId = str | int
 FOREGROUND = "foreground"
@@ -70,7 +71,8 @@ def read_rows(
 
     Args:
         predictions: Per row one mask in any form of ``masks.read_mask``, or one per class as a list
-            or an array (class, height, width), or a label map.
+            or an array (class, height, width), or a label map; in a text, a thought before it is
+            cut off.
         references: The same.
         classes: Per row the class of its one mask, or the list of classes of its masks; None if
             every row holds one mask of one class, "foreground". A label map is an array or PNG
@@ -92,6 +94,8 @@ def read_rows(
         zip(*lists[:2], row_classes, strict=True), start=first_row
     ):
         known = _read_classes(value, row)
+        if isinstance(prediction, str):
+            prediction = without_thought(prediction)
         pair = read_pair(row, prediction, reference, partial(_read_masks, known))
         rows.append(Row(known.ids, pair))
     return rows

@@ -467,6 +467,36 @@ def test_row_numbers_run_on_over_batches_and_a_failed_batch_adds_nothing(metric)
     assert [entry["row"] for entry in result["unparsed"]] == [1, 2]
 
 
+def test_a_thought_before_the_mask_is_cut_off(metric):
+    answer = json.dumps({"size": [1, 4], "counts": [0, 2, 2]})
+    result = metric.compute(
+        predictions=[
+            f'<think>Maybe {{"polygons": []}}?</think>\n{answer}',
+            f"◁think▷left half◁/think▷```json\n{answer}\n```",
+            f"the left half</think>{answer}",
+            f"<think>{answer}",
+        ],
+        references=[[[1, 1, 0, 0]]] * 4,
+    )
+    assert result["dices"] == [1.0, 1.0, 1.0, 0.0]
+    assert [entry["row"] for entry in result["unparsed"]] == [3]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"size": [1, 4], "counts": [True, True, 2]}, id="runs"),
+        pytest.param({"size": [1, 4], "counts": [np.True_, 1, 2]}, id="NumPy runs"),
+        pytest.param('{"size": [1, 4], "counts": [true, 1, 2]}', id="runs in JSON"),
+        pytest.param({"size": [True, 4], "counts": [1, 1, 2]}, id="size"),
+        pytest.param({"size": [1, 4], "polygons": [[True, 0, 2, 0, 2, 1]]}, id="polygon"),
+    ],
+)
+def test_true_is_no_number(value):
+    with pytest.raises(NotAMask, match="expected"):
+        read_mask(value)
+
+
 def test_in_memory_gives_the_same(metric):
     in_memory = evaluate.load(FOLDER, keep_in_memory=True)
     columns = {"predictions": [rle(SQUARE)], "references": [SHIFTED]}

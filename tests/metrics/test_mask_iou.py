@@ -235,6 +235,17 @@ def test_iou_is_dice_over_two_minus_dice(maps):
     assert ious == pytest.approx([dice / (2 - dice) for dice in dices])
 
 
+def test_a_thought_before_the_masks_is_cut_off(metric):
+    masks = [{"size": [1, 4], "counts": [0, 2, 2]}, {"size": [1, 4], "counts": [3, 1]}]
+    result = metric.compute(
+        predictions=[f"<think>[1, 2]</think>{json.dumps(masks)}", "<think>" + json.dumps(masks)],
+        references=[masks, masks],
+        classes=[["ship", "pier"]] * 2,
+    )
+    assert result["ious"] == [1.0, 0.0]
+    assert result["unparsed_rate"] == 0.5
+
+
 def test_rows_may_name_one_class_each(metric):
     result = metric.compute(
         predictions=[LEFT, FULL, FULL],
