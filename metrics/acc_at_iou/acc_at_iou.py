@@ -1,5 +1,6 @@
 """Grounding accuracy: the share of boxes that overlap the true one by more than a threshold."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,11 +8,12 @@ import datasets
 import evaluate
 import numpy as np
 
-from .box_rows import MAX_PIXEL, Row, check_options, check_rows, check_thresholds
+from .box_rows import MAX_PIXEL, Row, check_flag, check_options, check_rows, check_thresholds
 from .box_text import RawBox, find_boxes
 from .formats import AUTO, FORMATS, Format, Frame, are_units, recognize, to_pixels
 from .overlap import best_match, iou_matrix, pair_iou
-from .reply import without_thought
+from .reply import first_turn
+from .thought import without_thought
 
 KNOWN = (AUTO, *FORMATS)
 UNITS = FORMATS["unit_xyxy"]
@@ -53,13 +55,13 @@ def declared(row: Row, text: str) -> Reading:
 def read_boxes(row: Row) -> list[list[float]]:
     """Return the predicted boxes of a row in pixels of the picture; invalid ones are left out.
 
-    Quads, and the angle of a GeoChat box, are read from a text only where a reference of the row
-    is a quad: 8 numbers would be two boxes otherwise.
+    Thoughts, an echoed prompt and later turns are cut off a text. Its quads, and the angle of a
+    GeoChat box, count only where a reference of the row is a quad; else the upright hull does.
 
     Args:
         row: The row; its sizes must be there (``require_sizes``).
     """
-    text = without_thought(row.text)
+    text = first_turn(without_thought(row.text).strip())
     if not (row.boxes or text):
         return []
     reading = declared(row, text)
@@ -79,23 +81,23 @@ def read_boxes(row: Row) -> list[list[float]]:
             input_size=row.input_size,
             limit=MAX_PIXEL,
             degrees=box.degrees if quads else None,
+            upright=not quads,
         )
         if pixels is not None:
             boxes.append(pixels)
     return boxes
 
 
-def require_sizes(rows: Sequence[Row], *, first_row: int = 0) -> None:
+def require_sizes(rows: Sequence[Row]) -> None:
     """Check that every row has the sizes that its format needs.
 
     Args:
         rows: Checked rows.
-        first_row: Number of the first row in messages.
 
     Raises:
         ValueError: A size is missing, or numbers are given where only tokens can be read.
     """
-    for i, row in enumerate(rows, first_row):
+    for i, row in enumerate(rows):
         if not (row.boxes or row.text.strip()):
             continue
         reading = declared(row, "")
@@ -116,6 +118,12 @@ def require_sizes(rows: Sequence[Row], *, first_row: int = 0) -> None:
                 "boxes are tokens, got numbers; pass pixels with format='pixel_xyxy'"
             )
             raise ValueError(msg)
+
+
+def threshold_key(threshold: float) -> str:
+    """Return the result key of a threshold: ``acc@0.5``, all digits where it needs them."""
+    short = f"{threshold:g}"
+    return f"acc@{short if float(short) == threshold else repr(threshold)}"
 
 
 def score(
@@ -160,7 +168,7 @@ def score(
     n = len(rows)
     return {
         **{
-            f"acc@{threshold:g}": float(hits[level].mean()) if n else 0.0
+            threshold_key(threshold): float(hits[level].mean()) if n else 0.0
             for level, threshold in enumerate(thresholds)
         },
         "mean_iou": float(ious.mean()) if n else 0.0,
@@ -223,30 +231,27 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
     """Grounding accuracy; see the card."""
 
     def _info(self) -> evaluate.MetricInfo:
-        numbers = datasets.Sequence(datasets.Value("float64"))
+        # A row has many forms; it is checked when it is added and kept as JSON.
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_INPUTS,
-            # What is stored; add_batch takes texts and boxes and brings them into this form.
             features=datasets.Features(
                 {
-                    "predictions": {
-                        "text": datasets.Value("string"),
-                        "boxes": datasets.Sequence(numbers),
-                        "format": datasets.Value("string"),
-                        "image_size": numbers,
-                        "input_size": numbers,
-                    },
-                    "references": datasets.Sequence(numbers),
+                    "predictions": datasets.Value("string"),
+                    "references": datasets.Value("string"),
                 }
             ),
         )
 
-    def _store(self, rows: Sequence[Row]) -> None:
-        stored = [row._asdict() for row in rows]
-        references = [row.pop("references") for row in stored]
-        evaluate.Metric.add_batch(self, predictions=stored, references=references)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # evaluate's own
+        super().__init__(*args, **kwargs)
+        # Rows wait here until `compute` knows their format; `evaluate` cannot change stored ones.
+        self._rows: list[Row] = []
+
+    def __len__(self) -> int:
+        """Return the number of rows added."""
+        return len(self._rows)
 
     def add_batch(
         self,
@@ -258,16 +263,14 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
         input_sizes: object = None,
     ) -> None:
         """Check a batch of rows and keep it, with the formats and sizes that come with it."""
-        self._store(
-            check_rows(
-                predictions,
-                references,
-                format=format,
-                image_sizes=image_sizes,
-                input_sizes=input_sizes,
-                known=KNOWN,
-                first_row=len(self),
-            )
+        self._rows += check_rows(
+            predictions,
+            references,
+            format=format,
+            image_sizes=image_sizes,
+            input_sizes=input_sizes,
+            known=KNOWN,
+            first_row=len(self),
         )
 
     def add(
@@ -299,53 +302,57 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
         thresholds: object = (0.5,),
         strict: bool = True,
     ) -> dict[str, Any] | None:
-        """Score the rows given here and those added before.
+        """Score the rows added before, then those given here.
 
-        Format and sizes go to the rows given here; without any, to the rows added without their
-        own.
+        Format and sizes go to every row that was added without its own. A list has an entry for
+        each row, or for each row given here. After an error the rows added before are still there.
         """
-        levels = check_thresholds(thresholds)
-        options = {"format": format, "image_sizes": image_sizes, "input_sizes": input_sizes}
-        if predictions is not None or references is not None:
-            start = len(self)
-            rows = check_rows(predictions, references, known=KNOWN, first_row=start, **options)
-            require_sizes(rows, first_row=start)
-            self._store(rows)
-            options = {}
+        levels, is_strict = check_thresholds(thresholds), check_flag("strict", strict)
+        has_rows = predictions is not None or references is not None
+        given = (
+            check_rows(predictions, references, known=KNOWN, first_row=len(self))
+            if has_rows
+            else []
+        )
+        rows = [*self._rows, *given]
+        options = check_options(
+            len(rows),
+            format=format,
+            image_sizes=image_sizes,
+            input_sizes=input_sizes,
+            known=KNOWN,
+            n_last=len(given) if has_rows else None,
+        )
+        rows = [
+            row._replace(
+                format=row.format or name,
+                image_size=row.image_size or image_size,
+                input_size=row.input_size or input_size,
+            )
+            for row, (name, image_size, input_size) in zip(rows, options, strict=True)
+        ]
+        require_sizes(rows)
+        if rows or has_rows:
+            evaluate.Metric.add_batch(
+                self,
+                predictions=[json.dumps(row._replace(references=[])) for row in rows],
+                references=[json.dumps(row.references) for row in rows],
+            )
+        self._rows = []
         result: dict[str, Any] | None = evaluate.Metric.compute(
-            self, thresholds=levels, strict=strict, **options
+            self, thresholds=levels, strict=is_strict
         )
         return result
 
     def _compute(
         self,
-        predictions: list[dict[str, Any]],
-        references: list[list[list[float]]],
+        predictions: list[str],
+        references: list[str],
         thresholds: list[float],
         strict: bool,
-        format: object = AUTO,
-        image_sizes: object = None,
-        input_sizes: object = None,
     ) -> dict[str, Any]:
-        given = check_options(
-            len(predictions),
-            format=format,
-            image_sizes=image_sizes,
-            input_sizes=input_sizes,
-            known=KNOWN,
-        )
         rows = [
-            Row(
-                text=row["text"],
-                boxes=row["boxes"],
-                references=truth,
-                format=row["format"] or name,
-                image_size=row["image_size"] or image_size,
-                input_size=row["input_size"] or input_size,
-            )
-            for row, truth, (name, image_size, input_size) in zip(
-                predictions, references, given, strict=True
-            )
+            Row(*json.loads(row))._replace(references=json.loads(truths))
+            for row, truths in zip(predictions, references, strict=True)
         ]
-        require_sizes(rows)
         return score(rows, thresholds=thresholds, strict=strict)

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 MAX_PIXEL = 1e7
 _PLAIN_NUMBERS = frozenset({int, float})
 _HOW_TO_CALL = "call compute(predictions=[reply or box, ...], references=[[x1, y1, x2, y2], ...])"
@@ -136,6 +138,7 @@ def check_options(
     input_sizes: object = None,
     known: Collection[str],
     first_row: int = 0,
+    n_last: int | None = None,
 ) -> list[tuple[str, list[float], list[float]]]:
     """Return format, image size and input size of each row.
 
@@ -146,6 +149,7 @@ def check_options(
         input_sizes: The same for the resized picture.
         known: Names of formats.
         first_row: Number of the first row in messages.
+        n_last: A list of this length stands for the last rows only; None for no such list.
 
     Raises:
         ValueError: A list has another length than the rows, or an entry is not what it should be.
@@ -161,7 +165,9 @@ def check_options(
         else _column("input_sizes", input_sizes),
     }
     for name, values in columns.items():
-        if len(values) != n_rows:
+        if n_last is not None and len(values) == n_last:
+            columns[name] = [None] * (n_rows - n_last) + values
+        elif len(values) != n_rows:
             msg = f"{name}: expected one entry for each of {n_rows} rows, got {len(values)}"
             raise ValueError(msg)
     for row, name in enumerate(columns["format"] if not is_one else [format]):
@@ -229,7 +235,7 @@ def check_rows(
 
 
 def check_thresholds(thresholds: object) -> list[float]:
-    """Return IoU thresholds as floats.
+    """Return IoU thresholds as floats, each once.
 
     Args:
         thresholds: One number or a list of them, each 0 to 1.
@@ -242,4 +248,21 @@ def check_thresholds(thresholds: object) -> list[float]:
     if not values or not all(_is_number(v) and math.isfinite(v) and 0 <= v <= 1 for v in values):
         msg = f"thresholds: expected numbers from 0 to 1, as in [0.5, 0.75], got {shorten(plain)}"
         raise ValueError(msg)
-    return [float(v) for v in values]
+    # Adding 0.0 makes -0.0 the same key as 0.0.
+    return list(dict.fromkeys(float(v) + 0.0 for v in values))
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a flag.
+
+    Args:
+        name: Its name, for the message.
+        value: True or False.
+
+    Raises:
+        ValueError: It is anything else, such as the text "False".
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    msg = f"{name}: expected True or False, got {shorten(value)}"
+    raise ValueError(msg)

@@ -137,6 +137,7 @@ def to_pixels(
     input_size: Sequence[float] | None,
     limit: float,
     degrees: float | None = None,
+    upright: bool = False,
 ) -> list[float] | None:
     """Return a box in pixels of the original picture, None if it is not a valid one.
 
@@ -149,6 +150,7 @@ def to_pixels(
         input_size: Width and height of the resized picture, in pixels; for ``Frame.INPUT`` only.
         limit: Largest pixel where the picture has no size.
         degrees: Angle of a turned box; the result is then a quad.
+        upright: Whether the upright hull stands for a quad.
 
     Returns:
         ``[x1, y1, x2, y2]``, corners sorted, cut at the picture's edges; or the 8 numbers of a
@@ -171,9 +173,10 @@ def to_pixels(
             value = value / input_size[i % 2] * side
         if not -TOLERANCE * side <= value <= (1 + TOLERANCE) * side:
             return None
-        pixels.append(value if len(corners) == 8 else min(max(value, 0.0), float(side)))
-    if len(pixels) == 8:
+        is_kept = len(corners) == 8 and not upright
+        pixels.append(value if is_kept else min(max(value, 0.0), float(side)))
+    if len(pixels) == 8 and not upright:
         return pixels
-    x1, x2 = sorted(pixels[0::2])
-    y1, y2 = sorted(pixels[1::2])
+    x1, x2 = min(pixels[0::2]), max(pixels[0::2])
+    y1, y2 = min(pixels[1::2]), max(pixels[1::2])
     return [x1, y1, x2, y2] if degrees is None else _turned((x1, y1, x2, y2), degrees)

@@ -249,7 +249,8 @@ READ = {
         (r"\boxed{[120, 170, 260, 227.5]}", [BOX]),
         ("```\n120, 170, 260, 227.5\n```", [BOX]),
         ("Lanes: 4, 2, 3, 1", []),
-        ("[1, 2, 9, 2, 9, 8, 1, 8]", []),
+        ("[1, 2, 9, 2, 9, 8, 1, 8]", [[1, 2, 9, 8]]),
+        ("[1, 2, 9, 8, 11, 12, 19, 18]", []),
     ],
     "pixel_xywh": [
         ("[120, 170, 140, 57.5]", [BOX]),
@@ -308,6 +309,142 @@ def test_same_text_means_two_boxes_as_the_card_says():
     # 100 / 1008 * 2000 = 198.41, 40 / 504 * 1000 = 79.37, ...
     (found,) = read(text, "qwen2_5_vl", size=[2000, 1000], input_size=[1008, 504])
     np.testing.assert_allclose(found, [198.41, 79.37, 595.24, 158.73], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "It is [12, 17, 26, 22.75]: here 12 is x1, 17 is y1, 26 is x2 and 22.75 is y2.",
+            id="names after their values",
+        ),
+        pytest.param("[12, 17, 26, 22.75]; x1, y1 is the corner nearest to 0, 0", id="a name's 1"),
+        pytest.param(
+            '{"bbox_2d": [12, 17, 26, 22.75], "note": "tugs left: 3, top: 4, right: 1, bottom: 2"}',
+            id="names in a label",
+        ),
+        pytest.param(
+            '{"picture": {"width": 1000, "height": 500}, "x": 3, "y": 4,'
+            ' "box": [12, 17, 26, 22.75]}',
+            id="size of the picture",
+        ),
+    ],
+)
+def test_a_box_in_brackets_is_not_overridden_by_names(text):
+    assert read(text, "pixel_xyxy") == [[12, 17, 26, 22.75]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Left of the pier lie 2 tugs, right 3 barges, at the top 4 buoys and at the bottom 5 rafts",
+        "On the left 6 tugs of which 2 are red, right 3, top 4, bottom 5.",
+        "Left: 3 tugs, right: 5 tugs, top: 1 raft, bottom: 2 rafts",
+        "At the top left are 2 tugs, 3 rafts, at the bottom right 4 buoys, 5 piers",
+        "The left 30% is sea, the right 20% is land, the top 10% is fog, the bottom 40% is sand",
+        "Tugs x1 2 y1 3 x2 4 y2 5",
+        "3 rafts 2 wide, 4 tugs 5 high",
+    ],
+)
+def test_counts_beside_words_for_sides_are_no_box(text):
+    assert read(text, "pixel_xyxy") == []
+    assert read(text, "percent_xyxy") == []
+
+
+PIXELS = [120, 170, 260, 227.5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Its top-left corner lies at (120, 170), with a width of 140 and a height of 57.5 pixels.",
+        "It is centered at (190, 198.75) with a width of 140 px and a height of 57.5 px.",
+        "Center: (190, 198.75). It is 140 pixels wide and 57.5 pixels high.",
+        "from `(120, 170)` to `(260, 227.5)`",
+        "`(120, 170)` → `(260, 227.5)`",
+        "(120, 170) -> (260, 227.5)",
+        "(120, 170) – (260, 227.5)",
+        "x1, y1, x2, y2: 120, 170, 260, 227.5",
+        "y1, x1, y2, x2 = 170, 120, 227.5, 260",
+        "x, y, w, h: 120, 170, 140, 57.5",
+        "x1,x2 = 120,260; y1,y2 = 170,227.5",
+        "(x1, y1) = (120, 170) and (x2, y2) = (260, 227.5)",
+        "Top-left (x, y) = (120, 170), bottom-right (x, y) = (260, 227.5)",
+        "The tug (bounding box: 120, 170, 260, 227.5) is red.",
+        '{"bbox_2d": "120, 170, 260, 227.5", "label": "tug"}',
+        '"120, 170, 260, 227.5"',
+        "Left edge is 120, top edge is 170, right edge is 260, bottom edge is 227.5",
+        "left: 120 top: 170 right: 260 bottom: 227.5",
+        "Top-left corner 120, 170 and bottom-right corner 260, 227.5",
+        "(120,170),(260,170),(260,227.5),(120,227.5)",
+        "[[120, 170], [260, 170], [120, 227.5], [260, 227.5]]",
+        "<quad>(190,170),(260,200),(200,227.5),(120,190)</quad>",
+        "<|quad_start|>(190,170),(260,200),(200,227.5),(120,190)<|quad_end|>",
+        "| x1 | y1 | x2 | y2 |\n|---|---|---|---|\n| 120 | 170 | 260 | 227.5 |",
+        "Found:\n\n|tug|**x**|**y**|width|height|\n|:-|-:|-:|-:|-:|\n|nr 4|120|170|140|57.5|\nEnd.",
+        "x1 | y1 | x2 | y2\n--|--|--|--\n120 px | 170 px | 260 px | 227.5 px",
+    ],
+)
+def test_ways_to_write_a_box_in_pixels(text):
+    assert read(text, "pixel_xyxy") == [PIXELS]
+
+
+def test_rows_of_a_table_are_boxes():
+    text = "|x1|y1|x2|y2|\n|-|-|-|-|\n|1|2|3|4|\n|5|6|7|8|"
+    assert read(text, "pixel_xyxy") == [[1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|begin_of_box|><120,340,260,455><|end_of_box|>",
+        "Here: <|begin_of_box|><<120, 340, 260, 455>><|end_of_box|>",
+        "<|begin_of_box|><120 340 260 455>",
+    ],
+)
+def test_glm_may_use_angle_brackets(text):
+    assert read(text, "glm_4_5v") == [BOX]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[12, 17, 26, 22]<|im_end|>\n<|im_start|>user\nAnd the one near [1, 1, 2, 2]?",
+        "[12, 17, 26, 22]\nUSER: like [1, 1, 2, 2] ASSISTANT: [3, 3, 4, 4]",
+        "It is at [12, 17, 26, 22]. USER: like [1, 1, 2, 2] ASSISTANT: [3, 3, 4, 4]",
+        "USER: where? for example [1, 1, 2, 2] ASSISTANT: [12, 17, 26, 22]",
+        "<|im_start|>user\nlike [1, 1, 2, 2]<|im_end|>\n<|im_start|>assistant\n[12, 17, 26, 22]",
+    ],
+)
+def test_boxes_of_another_turn_do_not_count(text):
+    assert read(text, "pixel_xyxy") == [[12, 17, 26, 22]]
+
+
+def test_a_patch_beyond_the_last_cell_is_no_corner():
+    assert read("<object><patch_index_0000><patch_index_1024></object>", "kosmos2") == []
+    # Cell (31, 31) is the last: its center is 31.5 cells of 31.25 x 15.625 away.
+    (box,) = read("<object><patch_index_0000><patch_index_1023></object>", "kosmos2")
+    assert box == [15.625, 7.8125, 984.375, 492.1875]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_boxes"),
+    [
+        pytest.param("(1,2),(3,4),(5,6)", 0, id="whole, odd"),
+        pytest.param("(1,2),(3,4),(5,6).", 0, id="whole, odd, full stop"),
+        pytest.param("<box>(1,2),(3,4),(5,6)</box>", 0, id="closed tag, odd"),
+        pytest.param("<box>(1,2),(3,4),(5,6)", 1, id="open tag"),
+        pytest.param("(1,2),(3,4),(5,6),", 1, id="ends after a comma"),
+        pytest.param("(1,2),(3,4),(5,", 1, id="ends in a bracket"),
+    ],
+)
+def test_an_odd_point_is_forgiven_only_where_the_reply_was_cut_off(text, n_boxes):
+    assert read(text, "qwen2_vl") == [[1, 1, 3, 2]] * n_boxes
+
+
+def test_two_boxes_as_points_stay_two():
+    text = "(1,2),(3,4)(7,4),(9,8)"
+    assert read(text, "pixel_xyxy") == [[1, 2, 3, 4], [7, 4, 9, 8]]
 
 
 @pytest.mark.parametrize(
@@ -633,11 +770,73 @@ def test_wrong_input_is_named_and_leaves_the_metric_usable(metric, call, message
     assert metric.compute(predictions=[PLAIN], references=[PLAIN])["n"] == 1
 
 
-def test_size_missing_at_the_end_leaves_the_metric_usable(metric):
-    metric.add(prediction="[1, 2, 3, 4]", reference=PLAIN)
-    with pytest.raises(ValueError, match="row 0: image_sizes"):
-        metric.compute(format="qwen3_vl")
-    assert metric.compute(predictions=[PLAIN], references=[PLAIN])["n"] == 1
+REPLIES = ["[100, 100, 500, 500]", "[0, 0, 500, 500]", [0, 0, 500, 500], "[1, 2"]
+TRUTHS = [[10, 20, 50, 100], [0, 0, 50, 100], [0, 0, 50, 100], [0, 0, 1, 1]]
+SIZES = [[100, 200]] * 4
+LATE = {"format": "qwen3_vl", "image_sizes": SIZES}
+
+
+@pytest.mark.parametrize("n_added", range(5))
+@pytest.mark.parametrize("keeps_in_memory", [False, True])
+def test_rows_added_bare_take_format_and_sizes_of_compute(n_added, keeps_in_memory):
+    metric = evaluate.load(FOLDER, keep_in_memory=keeps_in_memory)
+    first, rest = slice(None, n_added), slice(n_added, None)
+    whole = metric.compute(predictions=REPLIES, references=TRUTHS, **LATE)
+    assert whole["ious"] == [1, 1, 1, 0]
+
+    metric.add_batch(predictions=REPLIES[first], references=TRUTHS[first])
+    assert len(metric) == n_added
+    assert metric.compute(predictions=REPLIES[rest], references=TRUTHS[rest], **LATE) == whole
+
+    for reply, truth, size in zip(REPLIES[first], TRUTHS[first], SIZES[first], strict=True):
+        metric.add(prediction=reply, reference=truth, image_size=size)
+    late = {**LATE, "image_sizes": SIZES[rest]}  # one for each row given with them
+    assert metric.compute(predictions=REPLIES[rest], references=TRUTHS[rest], **late) == whole
+
+
+def test_a_row_keeps_the_format_that_it_came_with(metric):
+    metric.add(prediction="[10, 20, 50, 100]", reference=TRUTHS[0], format="pixel_xyxy")
+    metric.add(prediction="[100, 100, 500, 500]", reference=TRUTHS[0])
+    result = metric.compute(
+        predictions=REPLIES[:1], references=TRUTHS[:1], format="qwen3_vl", image_sizes=SIZES[:3]
+    )
+    assert result["ious"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        pytest.param({"format": "qwen3_vl"}, "row 0: image_sizes", id="size missing"),
+        pytest.param({**LATE, "image_sizes": SIZES[:3]}, "each of 2 rows", id="number of sizes"),
+        pytest.param({"format": "qwen"}, "format: expected", id="unknown format"),
+        pytest.param({"thresholds": 7}, "thresholds", id="thresholds"),
+        pytest.param({"strict": "False"}, "strict: expected True or False", id="text for strict"),
+        pytest.param({"strict": None}, "strict: expected True or False", id="None for strict"),
+        pytest.param(
+            {"predictions": ["x", None], "references": [PLAIN] * 2}, "row 3: pred", id="bad row"
+        ),
+    ],
+)
+def test_rows_added_before_outlive_an_error(metric, call, message):
+    metric.add_batch(predictions=REPLIES[:2], references=TRUTHS[:2])
+    with pytest.raises(ValueError, match=message):
+        metric.compute(**call)
+    assert len(metric) == 2
+    late = {**LATE, "image_sizes": SIZES[:2]}
+    assert metric.compute(**late)["ious"] == [1, 1]
+    assert len(metric) == 0
+
+
+def test_thresholds_that_look_alike_have_keys_of_their_own(metric):
+    # IoU 0.50000005 lies between the two.
+    result = metric.compute(
+        predictions=[[0, 0, 1, 0.50000005]],
+        references=[[0, 0, 1, 1]],
+        thresholds=[0.5, 0.5000001, 0.5, 1, 0.0, -0.0],
+    )
+    keys = [key for key in result if key.startswith("acc@")]
+    assert keys == ["acc@0.5", "acc@0.5000001", "acc@1", "acc@0"]
+    assert (result["acc@0.5"], result["acc@0.5000001"]) == (1.0, 0.0)
 
 
 def test_two_processes_at_once_agree_and_run_offline_from_elsewhere(tmp_path):
