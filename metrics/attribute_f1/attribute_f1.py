@@ -7,7 +7,6 @@ import datasets
 import evaluate
 
 from .frequency import agreement, check_zero_division, mean_agreement
-from .reply import without_thought
 from .shape_text import (
     CATEGORICAL,
     Format,
@@ -18,6 +17,7 @@ from .shape_text import (
     says_something,
 )
 from .text_rows import check_text_rows
+from .thought import without_thought
 
 
 def _values(shapes: Sequence[Shape], name: str) -> list[str | None]:

@@ -1,7 +1,7 @@
 """Errors of counted and located points: how many there are, and where."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import datasets
@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from .point_rows import check_point_rows
 from .point_text import Points, read_points
-from .reply import without_thought
+from .thought import without_thought
 
 
 class SampleError(NamedTuple):
@@ -145,11 +145,11 @@ class MatchedRmse(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no t
             ],
         )
 
-    def _infer_feature_from_batch(self, batch: Mapping[str, Sequence[Any]]) -> datasets.Features:
-        # evaluate looks at the first row, and there may be none.
-        if not batch["predictions"]:
-            return self.features[0]
-        return evaluate.Metric._infer_feature_from_batch(self, batch)
+    def _finalize(self) -> None:
+        if self.writer is None:  # No row came, so none has told what the columns hold.
+            self.selected_feature_format = self.features[0]
+            self._init_writer()
+        evaluate.Metric._finalize(self)
 
     def _kept_texts(self) -> tuple[bool | None, bool | None]:
         """Tell which columns of the rows that are kept are texts."""
@@ -168,7 +168,9 @@ class MatchedRmse(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no t
         rows = check_point_rows(
             predictions, references, first_row=len(self), texts=self._kept_texts()
         )
-        evaluate.Metric.add_batch(self, **rows._asdict())
+        # An empty batch would settle for good whether columns hold texts or points.
+        if rows.predictions:
+            evaluate.Metric.add_batch(self, **rows._asdict())
 
     def add(self, *, prediction: object = None, reference: object = None) -> None:
         """Check one row and keep it."""

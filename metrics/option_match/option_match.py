@@ -29,6 +29,7 @@ from .option_text import (
 )
 from .reply import read_reply
 from .rows import Label, check_labels, check_rows
+from .thought import without_thought
 
 _BARE = {
     form: index
@@ -114,7 +115,7 @@ class Reading:
         """
         self.options = options
         self.depth = depth
-        answered = read_reply(reply)
+        answered = read_reply(without_thought(reply))
         self.plain_text = answered.text
         self.values = answered.values
 

@@ -1,4 +1,4 @@
-"""Cut a raw reply down to the words that answer: no thoughts, no next turn, no markup.
+"""Cut a reply down to the words that answer: no next turn, no markup.
 
 A leaf module: ``option_match.py`` imports it and it imports nothing beside it, because `evaluate`
 copies only the files that the main script names.
@@ -114,6 +114,7 @@ class Answered(NamedTuple):
     values: list[str]
 
 
+# acc_at_iou links this module for it; its home is thought.py, which a leaf may not import.
 def without_thought(reply: str) -> str:
     """Return what follows the last thought; nothing if the last thought never ends (R2)."""
     if "<" not in reply and "◁" not in reply and "[" not in reply and "assistantfinal" not in reply:
@@ -199,13 +200,12 @@ def plain(text: str) -> str:
 
 
 def read_reply(reply: str) -> Answered:
-    """Clean a reply; work is linear in its length.
+    """Clean a reply without thoughts; work is linear in its length.
 
-    Only the first 4,000 and last 12,000 characters of what follows the thought are read: no answer
-    hides in the middle of a megabyte, and Unicode folding of a hostile one is quadratic.
+    Only its first 4,000 and last 12,000 characters are read: no answer hides in the middle of a
+    megabyte, and Unicode folding of a hostile one is quadratic.
     """
-    text = without_thought(reply)
-    if len(text) > HEAD_CHARS + TAIL_CHARS:
-        text = f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
-    text = first_turn(fold(text).strip())
+    if len(reply) > HEAD_CHARS + TAIL_CHARS:
+        reply = f"{reply[:HEAD_CHARS]}\n{reply[-TAIL_CHARS:]}"
+    text = first_turn(fold(reply).strip())
     return Answered(plain(text), tagged_values(text))

@@ -11,7 +11,6 @@ from rapidfuzz.distance import Levenshtein
 
 from .assignment import assign, pack
 from .frequency import Agreement, agreement, check_zero_division, mean_agreement
-from .reply import without_thought
 from .shape_text import (
     CATEGORICAL,
     Format,
@@ -22,6 +21,7 @@ from .shape_text import (
     says_something,
 )
 from .text_rows import check_text_rows
+from .thought import without_thought
 
 
 class SampleScore(NamedTuple):

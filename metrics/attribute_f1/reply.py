@@ -1,1 +1,0 @@
-../option_match/reply.py

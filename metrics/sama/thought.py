@@ -1,0 +1,1 @@
+../option_match/thought.py
