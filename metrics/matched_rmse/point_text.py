@@ -20,10 +20,12 @@ _POINT = re.compile(
     rf"\s{{0,3}}(?:[\"']?y[\"']?\s?[=:]\s?)?({_NUMBER})\s{{0,3}}[)\]}}]",
     re.IGNORECASE,
 )
+_WHOLE = r"(?:\d{1,3}(?:,\d{3}){1,2}(?![\d,])|\d{1,9})"
 _COUNT = re.compile(
-    r"(?<![\w.])(?P<before>\d{1,9}|no)\s{1,3}(?:[^\W\d]{1,20}\s{1,3}){0,2}?lea(?:f|ves)\b"
+    rf"(?<![\w.−-])(?<!\d,)(?<!\bnot\s)(?<!n't\s)(?P<before>{_WHOLE}|no)\s{{1,3}}"
+    r"(?:[^\W\d][\w-]{0,19},?\s{1,3}){0,3}?lea(?:f|ves)\b"
     r"|\b(?:lea(?:f|ves)(?:[ _]count)?|count)[\"']?\s{0,3}(?:[=:]|\bis\b)\s{0,3}"
-    r"[\"']?(?P<after>\d{1,9})(?![\d.])",
+    rf"[\"']?(?P<after>{_WHOLE})(?![\d.]*\d)",
     re.IGNORECASE,
 )
 # Full-width signs of models that write Chinese.
@@ -57,4 +59,4 @@ def read_points(reply: str) -> Points | None:
     if stated is None:
         return Points(len(points), points) if points else None
     number = (stated["before"] or stated["after"]).lower()
-    return Points(0 if number == "no" else int(number), points)
+    return Points(0 if number == "no" else int(number.replace(",", "")), points)

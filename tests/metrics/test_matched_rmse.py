@@ -37,6 +37,14 @@ READINGS = [
     pytest.param("There are no leaves.", (0, []), id="no leaves"),
     pytest.param("Image 1 shows 5 leaves.", (5, []), id="the number before the leaves"),
     pytest.param("（leaves＝1，centers=[（1，2）]）", (1, [(1, 2)]), id="full width"),
+    pytest.param("I count 2,500 leaves.", (2500, []), id="thousands"),
+    pytest.param("leaves: 1,200.", (1200, []), id="thousands after the word"),
+    pytest.param("12,34 leaves", None, id="no thousands"),
+    pytest.param("-5 leaves", None, id="negative"),
+    pytest.param("- 5 leaves", (5, []), id="bullet"),
+    pytest.param("Not 6 leaves but 7 leaves.", (7, []), id="denied"),
+    pytest.param("There aren't 6 leaves; I see 7 leaves.", (7, []), id="denied in short"),
+    pytest.param("8 small, heart-shaped, dry leaves", (8, []), id="listed words"),
     pytest.param("", None, id="empty"),
     pytest.param("I cannot count them.", None, id="refusal"),
     pytest.param("[1, 2, 3, 4]", None, id="a box is no point"),
@@ -49,7 +57,9 @@ def test_reply_gives_these_points(reply, expected):
     assert read_points(reply) == expected
 
 
-@pytest.mark.parametrize("piece", ["(", "(1, ", "1 a ", "no a a ", "leaves", "( ", "9"])
+@pytest.mark.parametrize(
+    "piece", ["(", "(1, ", "1 a ", "1 a, ", "1,000,", "no a a ", "leaves", "( ", "9"]
+)
 def test_a_megabyte_of_junk_is_read_in_linear_time(piece):
     """Quadratic work on it would take hours."""
     assert read_points(piece * (1_000_000 // len(piece))) is None
@@ -139,6 +149,23 @@ def test_pictures_without_points_may_come_first():
 def test_no_rows_give_the_documented_values():
     result = evaluate.load(FOLDER).compute(predictions=[], references=[])
     assert (result["count_rmse"], result["center_rmse"], result["unparsed_rate"]) == (None, None, 0)
+
+
+@pytest.mark.parametrize("keep_in_memory", [False, True])
+@pytest.mark.parametrize("row", [[(1, 2)], "(1, 2)"])
+@pytest.mark.parametrize("empty", [{0}, {1}, {2}, {0, 1, 2}])
+def test_empty_batches_settle_nothing_wherever_they_come(row, empty, keep_in_memory):
+    metric = evaluate.load(FOLDER, keep_in_memory=keep_in_memory)
+    for _ in range(2):
+        for i in range(3):
+            if i in empty:
+                metric.add_batch(predictions=[], references=[])
+            else:
+                metric.add_batch(predictions=[row], references=[[(1, 2)]])
+        assert metric.compute()["n_samples"] == 3 - len(empty)
+    metric.add_batch(predictions=[], references=[])
+    metric.add(prediction=row, reference=row)
+    assert metric.compute(predictions=[], references=[])["n_samples"] == 1
 
 
 def test_inputs_are_not_changed():
