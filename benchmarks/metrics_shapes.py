@@ -2,9 +2,10 @@
 
 Run: ``python benchmarks/metrics_shapes.py [samples]``; 10,000 by default.
 
-sama          samples of 4 shapes per second through ``compute``, in the templates' exact words and
-              in others, and whether the cost is linear; peer: the same score written plainly, with
-              a Levenshtein distance in pure Python and every assignment tried
+sama          samples of 4 shapes per second through ``compute``, in the templates' exact words, in
+              others, and in two sentences a shape, and whether the cost is linear; peer: the same
+              score written plainly, with a Levenshtein distance in pure Python and every assignment
+              tried
 attribute_f1  samples of 4 shapes per second through ``compute``
 matched_rmse  plants of 12 leaves per second through ``compute``; peer: a double loop over the
               points for the costs and the same assignment, bare: without checks and tables
@@ -115,6 +116,9 @@ def shapes(n: int) -> None:
     own = [text.replace("centred", "centered").replace(". ", ".\n") for text in predictions]
     worded = speed(lambda: metric.compute(predictions=own, references=references), n)
     print(f"  replies in other words than the template: {worded:.0f} samples/s")
+    split = [text.replace(", centred at", ". It is centered at") for text in predictions]
+    several = speed(lambda: metric.compute(predictions=split, references=references), n)
+    print(f"  replies in two sentences a shape: {several:.0f} samples/s")
     part = n // 10
     small = speed(
         lambda: metric.compute(predictions=predictions[:part], references=references[:part]), part

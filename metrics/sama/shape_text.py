@@ -9,8 +9,10 @@ The templates are those of the primitive-shapes paper (A.2.1)::
     position}, rotation={rotation}, occlusion={Yes|No}, color={color})
 
 A reply is scanned once for marks: heads, which begin a shape, and attributes, which belong to the
-last head. So order, line breaks and missing attributes do not matter, and the work is linear: runs
-of blanks are cut down to one first, and every repetition below is bounded or stops at a blank.
+last head. A head that is a pronoun or a part ("it is located", "its center is located") goes on
+with the shape before; one that is no shape ("the image is located") takes its attributes along. So
+order, line breaks and missing attributes do not matter, and the work is linear: runs of blanks are
+cut down to one first, and every repetition below is bounded or stops at a blank.
 
 A leaf module: the metric's script imports it and it imports nothing beside it, because `evaluate`
 copies only the files that the script names.
@@ -50,6 +52,8 @@ class Shape(NamedTuple):
     rotation: float | None = None
 
 
+# How far back the bracket is sought that a bracket may stand in.
+_LONGEST_SHAPE = 1000
 # Unicode folding of one long word of combining marks is quadratic; no attribute is that long.
 _LONGEST_FOLDED_WORD = 1024
 
@@ -78,10 +82,11 @@ _KEYS = {
 }
 _KEY_WORDS = "|".join(sorted(_KEYS, key=len, reverse=True)).replace(" ", r"[_\s]")
 _KEY = rf"[\"']?(?:{_KEY_WORDS})[\"']?\s?[=:]"
-_NUMBER = r"[+-]?\d{1,9}(?:\.\d{0,20})?(?!\d)"
+# A number at the very end of a reply may be cut off, so it is none.
+_NUMBER = r"[+-]?\d{1,9}(?:\.\d{0,20})?(?!\.?\d|\Z)"
 _PAIR = rf"(?:[\"']?x[\"']?\s?[=:]\s?)?({_NUMBER})\s?,\s?(?:[\"']?y[\"']?\s?[=:]\s?)?({_NUMBER})"
 _ARTICLE = r"(?:an?|the|one|another)\s"
-_NAME = rf"((?:(?!{_ARTICLE})[\w-]+\s){{0,3}}?(?!{_ARTICLE})[^\W\d][\w-]*)"
+_NAME = rf"((?:(?!{_ARTICLE})\w[\w-]*\s){{0,3}}?(?!{_ARTICLE})[^\W\d][\w-]*)"
 # Where a shape may begin without an article: on a new line, after a bullet or a full stop.
 _FRESH = r"(?:(?<![^\n])|(?<=[.:;)•-]\s))"
 _PLACED = r"(?:located|positioned|placed|situated|centered|centred)\b"
@@ -90,13 +95,22 @@ _RELATION_END = (
     rf"|\s?[.;]|\n(?:[-•\d]|{_ARTICLE})|,?\s?\Z)"
 )
 
-_BRACKET = rf"(?P<bracket>[(\[{{]\s?(?:[\"']?{_NAME}[\"']?\s?,\s?)?(?={_KEY}))"
+_BRACKET = rf"(?P<bracket>[(\[{{]\s?(?:[\"']?{_NAME}[\"']?\s?[,;]\s?)?(?={_KEY}))"
+_CALL = rf"(?P<call>(?:{_ARTICLE}|{_FRESH}|(?<=[\[,])|(?<=,\s)){_NAME}\s?[(\[{{]\s?(?={_KEY}))"
 _KEYED = rf"(?P<key>{_KEY}\s?)"
 _LINE = rf"(?P<line>{_FRESH}{_NAME}(?:\s?[,:]\s?|\n)(?:[-•]\s)?(?={_KEY}))"
+_VERB = r"(?:is|are)\s(?:\w+ly\s|also\s)?"
+# What may stand between the name and the verb; it holds attributes, but no other head.
+_ASIDE = (
+    r"(?P<aside>,?\s(?:with|having|of|that|which)\b[^.;:\n]{0,80}?,?"
+    rf"|,\s(?!{_ARTICLE})[^.;:\n]{{1,80}}?,)\s"
+)
 _HEAD = (
     rf"(?P<sentence>(?:{_ARTICLE}|{_FRESH}){_NAME}(?:"
-    rf"\s(?:is|are)\s(?:\w+ly\s|also\s)?(?:{_PLACED}|found\b|(?=in\s|at\s))"
-    rf"|\s{_PLACED}|(?=\sin\sthe\s(?:top|bottom)\b)))"
+    rf"[,:]?\s(?:-\s)?(?:{_VERB})?{_PLACED}"
+    rf"|\s{_VERB}(?:found\b|(?=in\s|at\s))"
+    rf"|(?=\s(?:in\sthe\s(?:top|bottom)\b|at\s[(\[]))"
+    rf"|(?={_ASIDE}{_VERB}{_PLACED})))"
 )
 _QUADRANT = (
     r"(?P<quadrant>(?:in|at|within|inside)\s(?:the\s|its\s)?"
@@ -117,7 +131,7 @@ _OCCLUSION = (
     r"(?P<occlusion>(?:(?:not|isn't|never|un|non)[\s-]?(?:\w{1,20}\s)?)?occluded\b"
     r"|(?:no|without)\socclusion\b)"
 )
-_TUPLE_MARKS = (_KEYED, _LINE)
+_TUPLE_MARKS = (_CALL, _KEYED, _LINE)
 _SENTENCE_MARKS = (_HEAD, _QUADRANT, _RELATION, _ROTATION, _OCCLUSION)
 
 
@@ -150,7 +164,27 @@ _PATTERNS = {
     "sentence": _marks((_CENTER,), _SENTENCE_MARKS),
     "tuple": _marks((_BRACKET,), _TUPLE_MARKS),
 }
-_HEADS = frozenset({"bracket", "line", "sentence"})
+_HEADS = frozenset({"bracket", "call", "line", "sentence"})
+
+_DEFINITE = ("the ", "this ", "that ")
+_PARTS = (
+    "it|its|this|that|these|those|they|them|both|each|which|center|centre|centroid|midpoint|outline"
+    "|border|edge|orientation|position|location|attributes|properties|details"
+)
+_ORDINALS = "first|second|third|fourth|fifth|sixth|last|next|other|former|latter"
+# Names that go on with the shape before: "it", "its center", "a black outline", "this shape".
+_CONTINUING = re.compile(
+    rf"(?:.*\s)?(?:{_PARTS})|(?:(?:the|this|that|its|same)\s)*(?:shape|object|figure)", re.DOTALL
+)
+# Names of no shape: "the shapes", "the image", "the second shape", "a red shape".
+_NO_KIND = re.compile(
+    rf"(?:.*\s)?(?:{_PARTS}|{_ORDINALS}|shapes|objects?|figures?|images?|pictures?|photo|canvas"
+    r"|scene|background|foreground|answer|total|rest|quadrant|corner|middle|left|right|top|bottom"
+    r"|side|is|are|here|nothing|all|none|everything|something|following)|there(?:\s.*)?"
+    rf"|(?:(?:.*\s)?(?:{_ORDINALS}|only|single|this|that|same|orange|red|blue|green|yellow|magenta"
+    r"|cyan|purple|pink|brown|black|white|gr[ae]y|large|small)\s)?shape",
+    re.DOTALL,
+)
 
 _TEXT_VALUE = re.compile(
     r"[\[(]?\s?(?:\"([^\"\n]{0,120})\"|'([^'\n]{0,120})'|([^\"',;)\]}\n]{0,120}))"
@@ -198,21 +232,34 @@ def normal_form(text: str) -> str:
 class _Draft:
     """A shape whose attributes are still being collected."""
 
-    __slots__ = ("end", "kind", "n_marks", "start", "values")
+    __slots__ = ("end", "goes_back", "kind", "n_marks", "start", "values")
 
-    def __init__(self, kind: str, start: int, end: int, name: str | None) -> None:
+    def __init__(self, kind: str, start: int, end: int) -> None:
         self.kind = kind
         self.start = start
         self.end = end
+        self.goes_back = False
         self.n_marks = 0
         self.values: dict[str, object] = {}
-        if name:
-            words = name.split()
-            if len(words) > 1 and words[-1] == "shape":
-                del words[-1]
-            self.values["shape"] = words[-1]
-            if len(words) > 1:
-                self.values["color"] = words[-2].removesuffix("-colored").removesuffix("-coloured")
+
+    def call(self, name: str) -> None:
+        """Take kind and color from a name such as ``red circle``."""
+        words = name.split()
+        if len(words) > 1 and words[-1] == "shape":
+            del words[-1]
+        self.values["shape"] = words[-1]
+        if len(words) > 1 and words[-2] not in ("this", "that"):
+            self.values["color"] = words[-2].removesuffix("-colored").removesuffix("-coloured")
+
+    def is_more_of(self, other: "_Draft") -> bool:
+        """Tell whether this is "the circle" that the draft before began to describe."""
+        shared = self.values.keys() & other.values.keys()
+        return (
+            self.goes_back
+            and "shape" in shared
+            and shared <= {"shape", "color"}
+            and all(self.values[name] == other.values[name] for name in shared)
+        )
 
     def add(self, attribute: str, value: object, end: int) -> None:
         """Keep the first value of each attribute."""
@@ -220,6 +267,18 @@ class _Draft:
             self.values[attribute] = value
             self.end = end
             self.n_marks += 1
+
+    def extend(self, other: "_Draft") -> None:
+        """Take over what another says of the same shape."""
+        self.values |= other.values
+        self.n_marks += other.n_marks
+        self.end = other.end
+
+    def holds(self, text: str, start: int) -> bool:
+        """Tell whether a bracket at ``start`` is a value inside this one's."""
+        own = text[max(self.start, start - _LONGEST_SHAPE) : start]
+        depth = sum(map(own.count, "([{")) - sum(map(own.count, ")]}"))
+        return self.kind == "bracket" and depth > 0 and own.rstrip().endswith((":", "="))
 
     def finish(self, text: str, limit: int) -> Shape:
         """Cut the text, which ends before the next shape."""
@@ -287,6 +346,8 @@ def read_shapes(reply: str, output_format: Format = "auto") -> list[Shape]:
     ['red']
     """
     text = normal_form(reply.replace("*", "").replace("`", "").replace("\\_", "_"))
+    if reply[-1:].isspace():
+        text += "\n"  # A number before it is whole.
     for template in _TEMPLATES[output_format]:
         shapes, start = _read_template(text, template)
         if shapes:
@@ -345,29 +406,55 @@ def _read_marks(text: str, pattern: re.Pattern[str], start: int) -> list[Shape]:
     """Read the shapes from ``start`` on, mark by mark."""
     drafts: list[_Draft] = []
     current: _Draft | None = None
+    aside_end = 0
     mark = pattern.search(text, start)
     while mark:
         kind = mark.lastgroup or ""
         end = mark.end()
-        if kind in _HEADS:
-            name = mark.groups()[mark.re.groupindex[kind]]
-            current = _Draft(kind, mark.start(), end, name)
-            drafts.append(current)
+        if kind == "sentence" and mark.start() < aside_end:
+            pass
+        elif kind in _HEADS:
+            group = mark.re.groupindex[kind] + 1
+            name = mark[group] or ""
+            is_bracket = kind in ("bracket", "call")
+            if is_bracket:
+                continues = not name and current is not None and current.holds(text, mark.start())
+            else:
+                continues = bool(_CONTINUING.fullmatch(text, mark.start(), mark.end(group)))
+            if not continues:
+                current = _Draft("bracket" if is_bracket else kind, mark.start(), end)
+                current.goes_back = mark[0].startswith(_DEFINITE)
+                drafts.append(current)
+                if name and not _NO_KIND.fullmatch(name):
+                    current.call(name)
+                    aside_end = mark.end("aside") if kind == "sentence" else 0
         elif kind == "key":
             attribute = _KEYS[" ".join(mark[0].strip("\"' =:\n").replace("_", " ").split())]
             value, end = _key_value(text, attribute, end)
-            is_new = current is None or (current.kind != "bracket" and "shape" in current.values)
+            is_new = (
+                current is None
+                or current.kind == "sentence"
+                or (current.kind != "bracket" and "shape" in current.values)
+            )
             if attribute == "shape" and is_new and isinstance(value, str):
-                current = _Draft("key", mark.start(), end, value)
+                current = _Draft("key", mark.start(), end)
+                current.call(value)
                 drafts.append(current)
             elif current is not None:
                 current.add(attribute, value, end)
         elif current is not None:
             current.add(kind, _worded_value(kind, mark), end)
         mark = pattern.search(text, end)
-    limits = [draft.start for draft in drafts[1:]] + [len(text)]
+    whole: list[_Draft] = []
+    for draft in drafts:
+        if whole and draft.is_more_of(whole[-1]):
+            whole[-1].extend(draft)
+        else:
+            whole.append(draft)
+    limits = [draft.start for draft in whole[1:]] + [len(text)]
     return [
         draft.finish(text, limit)
-        for draft, limit in zip(drafts, limits, strict=False)
-        if draft.n_marks
+        for draft, limit in zip(whole, limits, strict=False)
+        # A sentence has a name, unless that is none of a shape.
+        if draft.n_marks and ("shape" in draft.values or draft.kind == "bracket")
     ]

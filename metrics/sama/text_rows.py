@@ -4,7 +4,7 @@
 they are refused before it sees them. A leaf module (see ``shape_text.py``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -26,7 +26,7 @@ def _short(value: object) -> str:
 
 
 def _texts(name: str, values: Iterable[Any] | None, first_row: int) -> list[str]:
-    if values is None or isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
         msg = (
             f"{name}: expected a list with one text per row, got {_short(values)}; "
             "call compute(predictions=[text, ...], references=[text, ...])"

@@ -115,6 +115,13 @@ def test_replies_without_shapes_score_zero_and_are_counted(prediction, reference
     assert result["unparsed_rate"] == unparsed
 
 
+def test_a_shape_that_is_called_it_is_counted_once():
+    reply = "A red circle is located in the top left quadrant. It is located at (4, 5)."
+    # one kind, one color, one quadrant of each side; two attributes that nobody names are 0
+    assert score([reply], [reply])["f1_macro"] == pytest.approx(3 / 5)
+    assert score([reply], [shapes("Red")])["precision"]["shape"] == 1.0
+
+
 def test_through_evaluate_by_every_way_of_adding():
     predictions, references = [shapes("Red", "Blue"), "?"], [shapes("Red"), shapes("Blue")]
     kept = (list(predictions), list(references))
@@ -136,6 +143,7 @@ def test_through_evaluate_by_every_way_of_adding():
     ("arguments", "message"),
     [
         pytest.param({"predictions": [None], "references": [""]}, "row 0: predictions", id="None"),
+        pytest.param({"predictions": {0: ""}, "references": [""]}, "expected a list", id="dict"),
         pytest.param({"predictions": [""], "references": ["x"]}, "row 0: references", id="words"),
         pytest.param(
             {"predictions": [""], "references": [""], "zero_division": float("nan")},

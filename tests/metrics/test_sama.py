@@ -65,6 +65,7 @@ def partial(**values):
     return tuple(values.get(name) for name in Shape._fields[1:])
 
 
+BLUE = partial(shape="square", color="blue", center=(7.0, 9.0))
 READINGS = [
     pytest.param(FIRST, [FULL], id="sentence"),
     pytest.param(tuple_form(), [FULL], id="tuple"),
@@ -150,6 +151,50 @@ READINGS = [
         [partial(shape="circle", color="red")],
         id="absurd number",
     ),
+    pytest.param(
+        "Square(quadrant=top right, color=Blue), Ellipse (color=Green)",
+        [
+            partial(shape="square", quadrant="top right", color="blue"),
+            partial(shape="ellipse", color="green"),
+        ],
+        id="kind before the bracket",
+    ),
+    pytest.param(
+        "Shape(type='Square', color='Blue')",
+        [partial(shape="square", color="blue")],
+        id="shape before the bracket is no kind",
+    ),
+    pytest.param(tuple_form().replace("(Circle,", "(Circle;"), [FULL], id="semicolon after kind"),
+    pytest.param(tuple_form().replace(", ", "; ").replace("40; ", "40, "), [FULL], id="semicolons"),
+    pytest.param(
+        "Shape 1: Blue Square, located in the bottom left quadrant.\n"
+        "Shape 2: Green Ellipse, located in the top right quadrant.",
+        [
+            partial(shape="square", color="blue", quadrant="bottom left"),
+            partial(shape="ellipse", color="green", quadrant="top right"),
+        ],
+        id="numbered shapes",
+    ),
+    pytest.param(
+        "[{'shape': 'Square', 'position': {'quadrant': 'top right', 'center': [7, 9]}, "
+        "'color': 'Blue'}, {'shape': 'Ellipse', 'position': {'quadrant': 'top left'}}]",
+        [
+            partial(shape="square", quadrant="top right", center=(7.0, 9.0), color="blue"),
+            partial(shape="ellipse", quadrant="top left"),
+        ],
+        id="JSON in JSON is a value",
+    ),
+    pytest.param(
+        "{'circle': {'color': 'Red'}, 'square': {'color': 'Blue'}}",
+        [partial(color="red"), partial(color="blue")],
+        id="brackets beside each other are shapes",
+    ),
+    pytest.param(
+        "There is a square at (7, 9) in the top right quadrant.",
+        [partial(shape="square", center=(7.0, 9.0), quadrant="top right")],
+        id="at a point",
+    ),
+    pytest.param("- Blue Square is placed at (7, 9).", [BLUE], id="bullet without an article"),
     pytest.param("", [], id="empty"),
     pytest.param("I cannot see any shapes in this image.", [], id="refusal"),
     pytest.param("A total of 4 shapes are found: circle, square.", [], id="names only"),
@@ -161,6 +206,126 @@ READINGS = [
 @pytest.mark.parametrize(("reply", "expected"), READINGS)
 def test_reply_gives_these_shapes(reply, expected):
     assert [shape[1:] for shape in read_shapes(reply)] == expected
+
+
+GREEN = "A green triangle is placed in the bottom right quadrant."
+MORE = [
+    pytest.param("It is positioned at (7, 9).", id="it"),
+    pytest.param("Here it is centered at (7, 9).", id="here it"),
+    pytest.param("This is located at (7, 9).", id="this"),
+    pytest.param("Its center is positioned at (7, 9).", id="its center"),
+    pytest.param("The center of the shape is located at (7, 9).", id="center of the shape"),
+    pytest.param("The center of the triangle is located at (7, 9).", id="center of the kind"),
+    pytest.param("The shape is centered at (7, 9).", id="the shape"),
+    pytest.param("This object is situated at (7, 9).", id="this object"),
+    pytest.param("The triangle is located at (7, 9).", id="the kind"),
+    pytest.param("This green triangle is located at (7, 9).", id="color and kind"),
+    pytest.param("They are located at (7, 9).", id="they"),
+    pytest.param("Both are located at (7, 9).", id="both"),
+    pytest.param("A thick outline is located at (7, 9).", id="a part of it"),
+]
+
+
+@pytest.mark.parametrize("more", MORE)
+def test_what_refers_to_a_shape_goes_on_with_it_and_with_its_text(more):
+    (shape,) = read_shapes(f"{GREEN} {more} Fine.")
+    assert shape == Shape(
+        f"{GREEN} {more}".lower(),
+        "triangle",
+        "green",
+        "bottom right",
+        center=(7.0, 9.0),
+    )
+
+
+@pytest.mark.parametrize("more", MORE)
+def test_what_refers_to_no_shape_begins_none(more):
+    if "triangle" not in more:
+        assert read_shapes(more) == []
+
+
+def test_several_sentences_about_one_shape_score_as_one():
+    parts = (
+        "A Red Circle is located in the top left quadrant, to the left of the Square. It is "
+        "positioned at (40, 50), rotated by 0 degrees, and is not occluded."
+    )
+    result = score([parts], [FIRST])
+    assert (result["sama"], result["n_surplus"], result["center_rmse"]) == (1.0, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The image is located in the top left.",
+        "Sorry, the picture is in the bottom right quadrant of the canvas.",
+        "The background is located at (1, 2).",
+        "My answer is in the top left quadrant.",
+        "The figures are positioned in the top left quadrant.",
+        "These shapes are placed at (1, 2).",
+        "All objects are located in the bottom left quadrant.",
+        "Nothing is located in the top left quadrant.",
+        "There are 2 dots, placed at (1, 2).",
+        "One is located in the top left, the other is located in the top right.",
+        "Another shape is located at (1, 2).",
+        "The second object is located at (1, 2).",
+        "A blue shape is located at (1, 2).",
+    ],
+)
+def test_a_head_that_names_no_shape_begins_none_and_keeps_its_attributes(words):
+    assert read_shapes(words) == []
+    assert read_shapes(f"{words} {FIRST}") == read_shapes(FIRST)
+    assert read_shapes(f"{GREEN} {words}") == read_shapes(GREEN)
+    assert score([words], [FIRST])["unparsed"] == 1
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        " with a black outline",
+        " having a thin border",
+        " of small size",
+        ", which has a rim,",
+        ", drawn in ink,",
+        " that",
+        ", which",
+    ],
+)
+def test_words_between_name_and_verb_do_not_hide_the_shape(aside):
+    reply = FIRST.replace("Circle", f"Circle{aside}", 1)
+    assert read_shapes(reply) == [Shape(reply.lower(), *FULL)]
+
+
+def test_the_kind_named_again_is_a_shape_of_its_own_where_its_attributes_differ():
+    again = "The Red Circle is located in the top right quadrant."
+    assert [shape.quadrant for shape in read_shapes(f"{FIRST} {again}")] == [
+        "top left",
+        "top right",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "center", "rotation"),
+    [
+        pytest.param(", centred at (120, 45", None, None, id="point"),
+        pytest.param(", centred at (120, 45)", (120.0, 45.0), None, id="closed point"),
+        pytest.param(" at coordinates 120, 45.5", None, None, id="decimal"),
+        pytest.param(", rotated by 3", None, None, id="rotation"),
+        pytest.param(", rotated by 3.", None, 3.0, id="rotation and full stop"),
+        pytest.param(", rotated by 30\n", None, 30.0, id="rotation and line break"),
+        pytest.param(", rotated by 30 ", None, 30.0, id="rotation and blank"),
+        pytest.param(", rotated by 30 deg", None, 30.0, id="rotation and unit"),
+    ],
+)
+def test_a_number_that_ends_the_reply_may_be_cut_off(end, center, rotation):
+    (shape,) = read_shapes(f"A Red Circle is located in the top left quadrant{end}")
+    assert (shape.quadrant, shape.center, shape.rotation) == ("top left", center, rotation)
+
+
+def test_a_number_that_ends_a_tuple_may_be_cut_off():
+    (shape,) = read_shapes("(Circle, quadrant=top left, rotation=1")
+    assert shape.rotation is None
+    (shape,) = read_shapes("(Circle, quadrant=top left, center_coordinates=(10, 1")
+    assert shape.center is None
 
 
 def test_text_of_a_shape_is_cut_from_the_reply_without_its_surroundings():
@@ -223,6 +388,10 @@ def test_any_text_can_be_read(text):
         ". a",
         "in the ",
         "1",
+        "a b with ",
+        "it is located ",
+        "={color=,",
+        "the shape is located at (1, 2). ",
     ],
 )
 def test_a_megabyte_of_junk_is_read_in_linear_time(piece):
@@ -541,6 +710,11 @@ def test_two_loaded_metrics_can_be_filled_at_the_same_time():
             id="length",
         ),
         pytest.param({"predictions": FIRST, "references": [FIRST]}, "expected a list", id="bare"),
+        pytest.param(
+            {"predictions": {FIRST: 1}, "references": [FIRST]},
+            "predictions: expected a list with one text per row, got {",
+            id="dict",
+        ),
         pytest.param(
             {"predictions": [FIRST] * 2, "references": [FIRST, "two shapes"]},
             "row 1: references: expected shapes .* got 'two shapes'",
