@@ -1,0 +1,400 @@
+"""Turn a built dataset of the local cache into a folder that can go to the Hub as it is."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import datasets
+import PIL
+import pyarrow as pa
+import pyarrow.compute as pc
+from datasets import Features, Value
+from datasets.naming import filenames_for_dataset_split
+
+from soubench.builders.errors import PublishError
+from soubench.builders.images import inspect_picture, load_picture
+from soubench.builders.publishing.card_examples import write_examples
+from soubench.builders.publishing.dataset_cache import build_folder
+from soubench.builders.publishing.export_folder import (
+    SECTION,
+    FileSet,
+    Manifest,
+    View,
+    replacing,
+    split_card,
+    write_readme,
+)
+from soubench.builders.publishing.picture_parquet import (
+    Embedded,
+    PictureRows,
+    by_picture,
+    write_pictures,
+)
+from soubench.builders.publishing.picture_rights import rights_of
+from soubench.builders.sou.render import file_digest
+
+SCRIPTS_PACKAGE = "soubench.dataset_scripts"
+BATCH_ROWS = 64
+NAME_FEATURES = {
+    "file_name": Value("string"),
+    "sha256": Value("string"),
+    "pixels_sha256": Value("string"),
+    "width": Value("int32"),
+    "height": Value("int32"),
+}
+"""Columns that say which picture belongs to a row that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """A build in the cache: its fingerprint, and config -> the folder of its rows."""
+
+    fingerprint: str
+    configs: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """One split of a prepared config; ``counts`` are rows per (subset, sub-task), in order."""
+
+    config: str
+    split: str
+    arrow_files: tuple[str, ...]
+    counts: Mapping[tuple[str, str], int]
+
+    def of_subset(self, subset: str) -> int:
+        return sum(n for (name, _), n in self.counts.items() if name == subset)
+
+    @property
+    def subsets(self) -> list[str]:
+        return list(dict.fromkeys(subset for subset, _ in self.counts))
+
+    @property
+    def tasks(self) -> set[str]:
+        return {task for _, task in self.counts}
+
+
+def export_dataset(
+    name: str,
+    folder: Path,
+    *,
+    cache_dir: Path | None = None,
+    fingerprint: str | None = None,
+    pictures: Literal["all", "none"] = "all",
+    have_the_right: bool = False,
+) -> dict[str, Any]:
+    """Write a built dataset as Parquet files with a card, ready for the Hub.
+
+    ``load_dataset(<folder>, <config>)`` then gives the rows of every config that the build
+    prepared. Each picture is stored once for all configs of its subset. The folder appears as a
+    whole or not at all; an earlier export there is replaced.
+
+    Args:
+        name: The dataset, as in ``load_dataset(name, ..)``.
+        folder: Where to write. Must be absent, empty or an earlier export.
+        cache_dir: The datasets cache; by default that of ``datasets``.
+        fingerprint: Start of the build's hash, where the cache holds several builds.
+        pictures: ``all`` that their sources allow to redistribute, or ``none``. Rows without a
+            picture say which one belongs to them, see ``NAME_FEATURES``.
+        have_the_right: The caller may redistribute all pictures, whatever the sources say.
+
+    Returns:
+        ``dataset``, ``version``, ``fingerprint``, ``folder``, ``configs``, ``rows`` (of the
+        files), ``pictures`` and ``picture_bytes`` (distinct ones inside), ``parquet_bytes``, and
+        ``withheld``: sources whose pictures were left out.
+
+    Raises:
+        PublishError: No such build, several of them, a picture that has moved, or a folder that
+            cannot be written.
+    """
+    if pictures not in ("all", "none"):
+        raise PublishError(f"pictures: expected all or none, got {pictures!r}.")
+    folder = folder.expanduser().resolve()
+    cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
+    build = _find_build(name, cache, fingerprint)
+    home = build_folder(cache, name, build.fingerprint)
+    report = _report(home)
+    info = datasets.DatasetInfo.from_directory(str(next(iter(build.configs.values()))))
+    splits = [s for config, path in build.configs.items() for s in _splits(name, config, path)]
+    manifest = Manifest(
+        dataset=name,
+        version=str(info.version),
+        fingerprint=build.fingerprint,
+        mode=str(report.get("mode", "")),
+        pillow=str(report.get("pillow", PIL.__version__)),
+    )
+    origin = _plan(manifest, splits, report, pictures=pictures, have_the_right=have_the_right)
+    manifest.carries_names = any(s.withheld for s in manifest.sets)
+    if manifest.carries_names:
+        info.features = Features({**info.features, **NAME_FEATURES})
+    schema = info.features.arrow_schema
+    with replacing(folder) as target:
+        for s, (split, subset) in zip(manifest.sets, origin, strict=True):
+            groups = by_picture(_tables(split.arrow_files, subset))
+            made = home / "pictures"
+            rows = (
+                _with_names(g, made, schema) if s.withheld else _with_pictures(g) for g in groups
+            )
+            s.take(write_pictures(target / s.folder, s.split, rows, schema))
+        _write_papers(target, home, name, report, manifest, info, origin)
+        manifest.save(target)
+    return _summary(manifest, folder)
+
+
+def _find_build(name: str, cache: Path, fingerprint: str | None) -> _Build:
+    builds: dict[str, dict[str, Path]] = {}
+    for path in sorted((cache / quote(name, safe="")).glob("*/*/*/dataset_info.json")):
+        config = path.parts[-4]
+        try:
+            live = json.loads(path.read_text(encoding="utf-8")).get("config_name") == config
+        except (OSError, ValueError, AttributeError):
+            continue
+        if live and not path.parent.name.endswith(".incomplete"):
+            builds.setdefault(path.parent.name, {})[config] = path.parent
+    if not builds:
+        homes = sorted(p.name for p in (cache / "soubench").glob("*") if p.name != "staging")
+        there = ", ".join(n for n in homes if (cache / "soubench" / n).is_dir()) or "nothing"
+        raise PublishError(
+            f"{name}: no build of it in {cache}; there is {there}. Run soubench build {name} first."
+        )
+    chosen = [h for h in builds if h.startswith(fingerprint or "")]
+    if len(chosen) != 1:
+        listed = "; ".join(f"{h[:16]}: {', '.join(c)}" for h, c in builds.items())
+        raise PublishError(
+            f"{name}: expected one build in {cache}, found {len(chosen)}"
+            f"{f' of fingerprint {fingerprint}' if fingerprint else ''}. Say which by the start of "
+            f"its fingerprint, or build one that holds all. There are: {listed}."
+        )
+    return _Build(chosen[0], builds[chosen[0]])
+
+
+def _report(home: Path) -> dict[str, Any]:
+    path = home / "report.json"
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PublishError(f"{path}: cannot be read ({error}). Build the dataset again.") from error
+    return dict(report)
+
+
+def _splits(name: str, config: str, path: Path) -> Iterator[_Split]:
+    info = datasets.DatasetInfo.from_directory(str(path))
+    for split, found in (info.splits or {}).items():
+        arrow_files = filenames_for_dataset_split(
+            str(path), name, split, filetype_suffix="arrow", shard_lengths=found.shard_lengths
+        )
+        counts: Counter[tuple[str, str]] = Counter()
+        for file in arrow_files:
+            table = _arrow(file)
+            n = table.num_rows
+            subsets = table["subset"].to_pylist() if _has_subsets(table) else [""] * n
+            tasks = table["task"].to_pylist() if _has_subsets(table) else [""] * n
+            counts.update(zip(subsets, tasks, strict=True))
+        yield _Split(config, split, tuple(arrow_files), counts)
+
+
+def _arrow(file: str) -> pa.Table:
+    try:
+        return pa.ipc.open_stream(pa.memory_map(file)).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise PublishError(f"{file}: cannot be read ({error}). Build the dataset again.") from error
+
+
+def _has_subsets(table: pa.Table) -> bool:
+    """Say whether configs are made of subsets and sub-tasks, so that they can share files."""
+    return {"subset", "task", "image_id"}.issubset(table.column_names)
+
+
+def _plan(
+    manifest: Manifest,
+    splits: Sequence[_Split],
+    report: Mapping[str, Any],
+    *,
+    pictures: Literal["all", "none"],
+    have_the_right: bool,
+) -> list[tuple[_Split, str]]:
+    """Fill in the file sets and the views; return where the rows of each file set come from."""
+    by_name = {(s.config, s.split): s for s in splits}
+
+    def whole(s: _Split) -> bool:
+        base, _, task = s.config.rpartition("-")
+        return (base, s.split) not in by_name or {t.lower() for t in s.tasks} != {task}
+
+    origin: dict[tuple[str, str], tuple[_Split, str]] = {}
+    folder_of: dict[tuple[str, str, str], str] = {}
+    for s in sorted(filter(whole, splits), key=lambda s: (-len(s.subsets), splits.index(s))):
+        for subset in s.subsets:
+            folder = f"data/{quote(subset or s.config, safe=' ')}"
+            known = origin.get((folder, s.split))
+            if known and known[0].of_subset(subset) != s.of_subset(subset):
+                raise PublishError(
+                    f"{manifest.dataset}: configs {known[0].config!r} and {s.config!r} of one "
+                    f"build have different rows of {subset!r}. Build the dataset again."
+                )
+            # The last is the narrowest config, which is the quickest to read.
+            origin[folder, s.split] = (s, subset)
+            folder_of[s.config, s.split, subset] = folder
+    for (folder, split), (_, subset) in origin.items():
+        rights = rights_of(manifest.dataset, subset, report)
+        inside = pictures == "all" and (rights.pictures_may_go or have_the_right)
+        manifest.sets.append(
+            FileSet(folder, split, rights.source, rights.license, rights.notice, not inside)
+        )
+    for s in splits:
+        config = s.config if whole(s) else s.config.rpartition("-")[0]
+        folders = [folder_of[config, s.split, subset] for subset in s.subsets]
+        code = "" if whole(s) else next(iter(s.tasks))
+        for subset in s.subsets if code else ():
+            if by_name[config, s.split].counts[subset, code] != s.of_subset(subset):
+                raise PublishError(
+                    f"{manifest.dataset}: {s.config!r} does not hold the {code} rows of "
+                    f"{config!r}. Build the dataset again."
+                )
+        manifest.views.append(View(s.config, s.split, folders, code))
+    return list(origin.values())
+
+
+def _tables(arrow_files: Iterable[str], subset: str) -> Iterator[pa.Table]:
+    for file in arrow_files:
+        table = _arrow(file)
+        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+            part = pa.Table.from_batches([batch])
+            yield part.filter(pc.equal(part["subset"], subset)) if subset else part
+
+
+def _with_pictures(group: pa.Table) -> PictureRows:
+    """Read the pictures of a group, each once."""
+    read: dict[str, Embedded] = {}
+    images: list[Embedded | None] = []
+    for cell in group["image"].to_pylist():
+        path = Path(cell["path"] or "")
+        if cell["bytes"] is not None:
+            images.append(Embedded(cell["bytes"], path.name))
+            continue
+        if cell["path"] not in read:
+            read[cell["path"]] = Embedded(_on_disk(path).read_bytes(), path.name)
+        images.append(read[cell["path"]])
+    return PictureRows(group, images)
+
+
+def _on_disk(path: Path) -> Path:
+    if not path.is_file():
+        raise PublishError(
+            f"{path}: the dataset refers to this picture, but it is no longer there. If the "
+            f"pictures of {path.parent} have moved, build the dataset again."
+        )
+    return path
+
+
+def _with_names(group: pa.Table, made: Path, schema: pa.Schema) -> PictureRows:
+    """Replace the pictures of a group by what identifies them.
+
+    Of a picture that the build made (scaled, converted) the cache does not keep the original: its
+    pixels have to do.
+    """
+    paths = [_on_disk(Path(cell["path"])) for cell in group["image"].to_pylist()]
+    size = inspect_picture(paths[0])
+    original = next((path for path in paths if not path.is_relative_to(made)), None)
+    n = group.num_rows
+    if original is not None:
+        file_name, digest = original.name, file_digest(original)
+        pixels = {path: "" for path in paths}
+    else:
+        named = "image_id" in group.column_names
+        file_name = group["image_id"][0].as_py().split("/")[-1] if named else paths[0].stem
+        digest, pixels = "", {path: pixels_digest(path) for path in set(paths)}
+    columns: dict[str, list[Any]] = {
+        "file_name": [file_name] * n,
+        "sha256": [digest] * n,
+        "pixels_sha256": [pixels[path] for path in paths],
+        "width": [size.width] * n,
+        "height": [size.height] * n,
+    }
+    for name, values in columns.items():
+        group = group.append_column(name, pa.array(values, schema.field(name).type))
+    return PictureRows(group, [None] * n)
+
+
+def pixels_digest(path: Path) -> str:
+    """Return the SHA-256 of a picture's size and upright 8-bit RGB pixels, hexadecimal."""
+    image = load_picture(path)
+    return sha256(b"%d %d " % image.size + image.tobytes()).hexdigest()
+
+
+def _write_papers(
+    target: Path,
+    home: Path,
+    name: str,
+    report: Mapping[str, Any],
+    manifest: Manifest,
+    info: datasets.DatasetInfo,
+    origin: Sequence[tuple[_Split, str]],
+) -> None:
+    """Write the card and what stands beside it."""
+    head, body = split_card((home / "README.md").read_text(encoding="utf-8"))
+    all_inside = not manifest.carries_names
+    if (home / "sheets").is_dir() and all_inside:
+        shutil.copytree(home / "sheets", target / "sheets")
+    for path in home.glob("sheets/*") if not all_inside else ():
+        body = body.replace(f"![{path.stem}](sheets/{path.name})", "not included")
+    parts = [body.rstrip("\n"), "\n".join(SECTION)]
+    shown = [
+        _tables(split.arrow_files, subset)
+        for s, (split, subset) in sorted(
+            zip(manifest.sets, origin, strict=True), key=lambda pair: pair[0].withheld
+        )
+    ]
+    allowed = sum(not s.withheld for s in manifest.sets)
+    if any(view.task for view in manifest.views):
+        parts.append(write_examples(target, shown[:allowed], shown[allowed:]))
+    notes = _script_file(name, "RELEASE_NOTES.md")
+    if notes:
+        (target / "RELEASE_NOTES.md").write_text(notes, encoding="utf-8")
+        changes = notes.partition("\n")[2].replace("\n## ", "\n### ").rstrip()
+        parts.append(f"## Release notes\n{changes}")
+    citation = (info.citation or "").strip()
+    if citation:
+        (target / "CITATION.bib").write_text(citation + "\n", encoding="utf-8")
+        if "```bibtex" not in body:
+            parts.append(f"## BibTeX\n\n```bibtex\n{citation}\n```")
+    write_readme(target, head, "\n\n".join(parts), manifest, info)
+    (target / "report.json").write_text(
+        json.dumps(_without_examples(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+
+
+def _script_file(name: str, file: str) -> str:
+    """Return a file of a dataset's own folder; empty for a dataset that a user named."""
+    path = files(SCRIPTS_PACKAGE) / name.replace("-", "_") / file
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _without_examples(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Leave out examples of what was dropped: they name files of the machine that built."""
+    if isinstance(value, Mapping):
+        return {k: _without_examples(v) for k, v in value.items() if "examples" not in k}
+    return value
+
+
+def _summary(manifest: Manifest, folder: Path) -> dict[str, Any]:
+    return {
+        "dataset": manifest.dataset,
+        "version": manifest.version,
+        "fingerprint": manifest.fingerprint,
+        "folder": str(folder),
+        "configs": list(dict.fromkeys(view.config for view in manifest.views)),
+        "rows": sum(sum(s.rows.values()) for s in manifest.sets),
+        "pictures": sum(s.pictures for s in manifest.sets),
+        "picture_bytes": sum(s.distinct_bytes for s in manifest.sets),
+        "parquet_bytes": sum(
+            (folder / path).stat().st_size for s in manifest.sets for path in s.paths
+        ),
+        "withheld": sorted({s.source for s in manifest.sets if s.withheld}),
+    }

@@ -1,0 +1,315 @@
+"""An exported folder: what it holds (``export.json``), its card, and how it is replaced as a whole.
+
+Layout::
+
+    README.md              card; its YAML head has the configs, their files, filters and features
+    export.json            what this module needs to know about the folder again
+    report.json            the build's report, without examples of what was left out
+    data/<set>/<split>-00000-of-00001.parquet
+    examples/ sheets/      small pictures for the card
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import datasets
+import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
+
+from soubench.builders.errors import PublishError
+from soubench.builders.publishing.picture_parquet import Written
+
+MANIFEST = "export.json"
+MADE_BY = "soubench export"
+SECTION = ("<!-- export -->", "<!-- /export -->")
+
+
+@dataclass(slots=True)
+class FileSet:
+    """The Parquet files of one subset (or config) and split.
+
+    Attributes:
+        folder: Where they lie, relative to the export.
+        split: Name of the split.
+        source: Where the pictures come from.
+        license: What the source says.
+        notice: What has to stand beside its pictures.
+        withheld: The files came without pictures, and none were put in yet.
+        files: Names of the files.
+        rows: Sub-task (empty where there is none) -> number of rows.
+        num_bytes: Sub-task -> bytes of its rows once loaded.
+        distinct_bytes: Bytes of the pictures, each counted once.
+        pictures: Number of distinct pictures.
+    """
+
+    folder: str
+    split: str
+    source: str
+    license: str
+    notice: str
+    withheld: bool
+    files: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    num_bytes: dict[str, int] = field(default_factory=dict)
+    distinct_bytes: int = 0
+    pictures: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, relative to the export."""
+        return [f"{self.folder}/{name}" for name in self.files]
+
+    def take(self, written: Written) -> None:
+        """Note what was written."""
+        self.files = written.files
+        self.rows, self.num_bytes = dict(written.rows), dict(written.num_bytes)
+        self.distinct_bytes, self.pictures = written.distinct_bytes, written.pictures
+
+
+@dataclass(slots=True)
+class View:
+    """One split of one config: all rows of some file sets, or those of one sub-task.
+
+    Attributes:
+        config: Name of the config.
+        split: Name of the split.
+        folders: Folders of its file sets, in the order of the rows.
+        task: The sub-task; empty for all rows.
+    """
+
+    config: str
+    split: str
+    folders: list[str]
+    task: str = ""
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What an exported folder holds.
+
+    Attributes:
+        dataset: Name of the dataset.
+        version: Its version.
+        fingerprint: Hash of the build.
+        mode: How distractors were drawn; empty where there are none.
+        pillow: Version that made the pictures.
+        carries_names: There are columns that say which picture belongs to a row.
+        sets: All files.
+        views: All configs.
+    """
+
+    dataset: str
+    version: str
+    fingerprint: str
+    mode: str
+    pillow: str
+    carries_names: bool = False
+    sets: list[FileSet] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+
+    def sets_of(self, view: View) -> list[FileSet]:
+        """Return the file sets of a view, in the order of its rows."""
+        by_folder = {s.folder: s for s in self.sets if s.split == view.split}
+        return [by_folder[folder] for folder in view.folders]
+
+    def save(self, folder: Path) -> None:
+        """Write ``export.json``."""
+        data = {"made_by": MADE_BY, **asdict(self)}
+        _write(folder / MANIFEST, json.dumps(data, indent=1, ensure_ascii=False))
+
+
+def is_export(folder: Path) -> bool:
+    """Say whether a folder was made by an export."""
+    try:
+        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(data, dict) and data.get("made_by") == MADE_BY
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """Read ``export.json``.
+
+    Raises:
+        PublishError: The folder is not an export.
+    """
+    if not is_export(folder):
+        raise PublishError(
+            f"{folder}: expected a folder made by soubench export, with a {MANIFEST}; found none."
+        )
+    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    try:
+        del data["made_by"]
+        sets = [FileSet(**s) for s in data.pop("sets")]
+        views = [View(**v) for v in data.pop("views")]
+        return Manifest(**data, sets=sets, views=views)
+    except (KeyError, TypeError) as error:
+        raise PublishError(
+            f"{folder / MANIFEST} is damaged or of another version of soubench ({error}). "
+            "Export the dataset again."
+        ) from error
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Provide ``<folder>.incomplete``, which takes the place of ``folder`` if all goes well.
+
+    Raises:
+        PublishError: ``folder`` is there and is not an export, or cannot be written.
+    """
+    incomplete = folder.with_name(f"{folder.name}.incomplete")
+    replaced = folder.with_name(f"{folder.name}.replaced")
+    for path in (folder, incomplete, replaced):
+        empty = path.is_dir() and not any(path.iterdir())
+        if path.is_symlink() or (path.exists() and not empty and not is_export(path)):
+            raise PublishError(
+                f"{path} is there and was not made by soubench export, so it is not touched. "
+                "Choose another folder, or remove it."
+            )
+    recover(folder)
+    try:
+        shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(incomplete, ignore_errors=True)
+        incomplete.mkdir(parents=True)
+        # So that what a killed export leaves behind is known as ours.
+        _write(incomplete / MANIFEST, json.dumps({"made_by": MADE_BY}))
+        yield incomplete
+        if folder.exists():
+            folder.rename(replaced)
+        incomplete.rename(folder)
+    except OSError as error:
+        raise PublishError(
+            f"{folder}: the export cannot be written ({error}). Make room, or choose another one."
+        ) from error
+    finally:
+        recover(folder)
+        shutil.rmtree(incomplete, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Put a folder back that a killed command had moved aside."""
+    replaced = folder.with_name(f"{folder.name}.replaced")
+    if not folder.exists() and is_export(replaced):
+        replaced.rename(folder)
+
+
+def card_head(head: dict[str, Any], manifest: Manifest, info: datasets.DatasetInfo) -> str:
+    """Write the YAML head of a card.
+
+    Args:
+        head: The head of the build's card.
+        manifest: What the export holds.
+        info: Features and version.
+    """
+    head = {k: v for k, v in head.items() if k not in ("configs", "dataset_info")}
+    total = sum(sum(s.rows.values()) for s in manifest.sets)
+    head["size_categories"] = [_size_category(total)]
+    if head.get("license") == "other":
+        head |= {"license_name": "per-source", "license_link": "README.md"}
+    configs: dict[str, list[dict[str, Any]]] = {}
+    infos: dict[str, datasets.DatasetInfo] = {}
+    filters: dict[str, str] = {}
+    for view in manifest.views:
+        sets = manifest.sets_of(view)
+        paths = [path for s in sets for path in s.paths]
+        configs.setdefault(view.config, []).append({"split": view.split, "path": paths})
+        filters[view.config] = view.task
+        new = datasets.DatasetInfo(
+            features=info.features, version=info.version, splits=datasets.SplitDict()
+        )
+        splits = infos.setdefault(view.config, new).splits
+        splits[view.split] = datasets.SplitInfo(
+            name=view.split,
+            num_bytes=sum(_of(s.num_bytes, view.task) for s in sets),
+            num_examples=sum(_of(s.rows, view.task) for s in sets),
+        )
+    for one in infos.values():
+        one.dataset_size = sum(split.num_bytes for split in one.splits.values())
+    head["configs"] = [
+        {"config_name": name, "data_files": files}
+        | ({"filters": [["task", "==", filters[name]]]} if filters[name] else {})
+        for name, files in configs.items()
+    ]
+    datasets.info.DatasetInfosDict(infos).to_dataset_card_data(head)
+    text: str = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
+    return f"---\n{text}---\n"
+
+
+def _of(counts: dict[str, int], task: str) -> int:
+    return counts.get(task, 0) if task else sum(counts.values())
+
+
+def _size_category(rows: int) -> str:
+    bounds = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")
+
+
+def export_section(manifest: Manifest) -> str:
+    """Write what this export holds, as Markdown between the marks of ``SECTION``."""
+    first = manifest.views[0]
+    lines = [
+        SECTION[0],
+        "## This export",
+        "",
+        "```python",
+        "from datasets import load_dataset",
+        "",
+        f'rows = load_dataset("PATH_OR_REPOSITORY", "{first.config}", split="{first.split}")',
+        "```",
+        "",
+        "| files | source | license of the source | rows | pictures inside | bytes of pictures |",
+        "|---|---|---|---|---|---|",
+    ]
+    for s in manifest.sets:
+        pictures = "none: see below" if s.withheld else str(s.pictures)
+        lines.append(
+            f"| `{s.folder}/{s.split}-*` | {s.source} | {s.license} | {sum(s.rows.values())} | "
+            f"{pictures} | {s.distinct_bytes} |"
+        )
+    notices = dict.fromkeys(s.notice for s in manifest.sets if s.notice and not s.withheld)
+    lines += ["", *(f"{notice}.\n" for notice in notices)]
+    if any(s.withheld for s in manifest.sets):
+        lines += [
+            "Where no pictures are inside, `image` is None: their source does not allow it, or "
+            "they were left out on purpose. Get the source, then put your own copies in with "
+            "`soubench attach DIR --pictures SOURCE_DIR`.",
+            "",
+        ]
+    if manifest.carries_names:
+        lines += [
+            "`file_name` is the source's picture and `sha256` the hash of that file. Where the "
+            "picture asked about is not that file (it is scaled or converted), `file_name` may "
+            "lack its suffix, `sha256` is empty, and `pixels_sha256` is the hash of the size and "
+            f"pixels asked about, as Pillow {manifest.pillow} makes them. `width` and `height` are "
+            "those of the picture asked about. All are None in rows that came with a picture.",
+            "",
+        ]
+    return "\n".join([*lines, SECTION[1]])
+
+
+def split_card(text: str) -> tuple[dict[str, Any], str]:
+    """Return the YAML head of a card as data, and its body."""
+    if not text.startswith("---\n"):
+        return {}, text
+    head, _, body = text[4:].partition("\n---\n")
+    return yaml.safe_load(head) or {}, body
+
+
+def write_readme(
+    folder: Path, head: dict[str, Any], body: str, manifest: Manifest, info: datasets.DatasetInfo
+) -> None:
+    """Write the card; what stands between the marks of ``SECTION`` is written anew."""
+    before, mark, rest = body.partition(SECTION[0])
+    after = rest.partition(SECTION[1])[2] if mark else ""
+    parts = [before.rstrip("\n"), export_section(manifest), after.strip("\n")]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    _write(folder / "README.md", card_head(head, manifest, info) + text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

@@ -1,0 +1,185 @@
+"""Parquet files that hold each picture once, however many rows show it.
+
+Rows are ordered by picture, row groups hold whole pictures, and Parquet's own dictionary stores
+equal values of a row group once. `datasets` writes smaller dictionaries, which pictures overflow.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+ROW_GROUP_BYTES = 8 << 20
+"""Of distinct pictures. A reader holds every row's own copy: about six times as much."""
+ROW_GROUP_ROWS = 1000
+SHARD_BYTES = 450_000_000
+DICTIONARY_BYTES = 1 << 30
+"""More than any row group has; the format's own bound is 2 GiB."""
+IMAGE_TYPE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+
+
+class Embedded(NamedTuple):
+    """A picture as it goes into a file: its bytes and its base name."""
+
+    data: bytes
+    name: str
+
+
+class PictureRows(NamedTuple):
+    """The rows of one picture and, per row, what its image column holds."""
+
+    rows: pa.Table
+    images: Sequence[Embedded | None]
+
+
+@dataclass(slots=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        files: Names of the files, in order.
+        rows: Sub-task (empty where there is none) -> number of rows.
+        num_bytes: Sub-task -> bytes of its rows once loaded.
+        distinct_bytes: Bytes of the pictures, each counted once.
+        pictures: Number of distinct pictures.
+    """
+
+    files: list[str] = field(default_factory=list)
+    rows: Counter[str] = field(default_factory=Counter)
+    num_bytes: Counter[str] = field(default_factory=Counter)
+    distinct_bytes: int = 0
+    pictures: int = 0
+
+
+def by_picture(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Cut tables whose rows are ordered by picture into one table per picture."""
+    pending: list[pa.Table] = []
+    last = None
+    for table in tables:
+        keys = table[_key(table)].to_pylist()
+        start = 0
+        for i, key in enumerate(keys):
+            if key != last:
+                if i > start:
+                    pending.append(table.slice(start, i - start))
+                if pending:
+                    yield pa.concat_tables(pending)
+                pending, start, last = [], i, key
+        if len(keys) > start:
+            pending.append(table.slice(start))
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def _key(table: pa.Table) -> str:
+    return "image_id" if "image_id" in table.column_names else "id"
+
+
+def read_row_groups(paths: Iterable[Path]) -> Iterator[pa.Table]:
+    """Yield the row groups of Parquet files, one at a time."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for i in range(file.num_row_groups):
+                yield file.read_row_group(i)
+
+
+def write_pictures(
+    folder: Path, split: str, pictures: Iterable[PictureRows], schema: pa.Schema
+) -> Written:
+    """Write ``<folder>/<split>-0000i-of-0000N.parquet``, a few pictures in memory at a time.
+
+    Args:
+        folder: Where the files go; made if missing.
+        split: Start of their names.
+        pictures: Rows, picture by picture.
+        schema: Columns of the files, with the ``huggingface`` metadata.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = Written()
+    parts: list[Path] = []
+    writer: pq.ParquetWriter | None = None
+    shard_bytes = 0
+    try:
+        for group, distinct in _row_groups(pictures, schema):
+            if writer is not None and shard_bytes + distinct > SHARD_BYTES:
+                writer.close()
+                writer = None
+            if writer is None:
+                parts.append(folder / f"{split}-{len(parts):05d}.part")
+                writer = _writer(parts[-1], schema)
+                shard_bytes = 0
+            writer.write_table(group, row_group_size=group.num_rows)
+            shard_bytes += distinct
+            _count(group, written)
+            written.distinct_bytes += distinct
+    finally:
+        if writer is not None:
+            writer.close()
+    for i, part in enumerate(parts):
+        path = folder / f"{split}-{i:05d}-of-{len(parts):05d}.parquet"
+        part.rename(path)
+        written.files.append(path.name)
+    return written
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=True,
+        dictionary_pagesize_limit=DICTIONARY_BYTES,
+    )
+
+
+def _row_groups(
+    pictures: Iterable[PictureRows], schema: pa.Schema
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield row groups of whole pictures, each with the bytes of its distinct pictures."""
+    tables: list[pa.Table] = []
+    images: list[Embedded | None] = []
+    rows = distinct = 0
+    for picture in pictures:
+        size = sum(len(data) for data, _ in {image for image in picture.images if image})
+        n = picture.rows.num_rows
+        if tables and (distinct + size > ROW_GROUP_BYTES or rows + n > ROW_GROUP_ROWS):
+            yield _row_group(tables, images, schema), distinct
+            tables, images, rows, distinct = [], [], 0, 0
+        tables.append(picture.rows)
+        images.extend(picture.images)
+        rows += n
+        distinct += size
+    if tables:
+        yield _row_group(tables, images, schema), distinct
+
+
+def _row_group(
+    tables: Sequence[pa.Table], images: Sequence[Embedded | None], schema: pa.Schema
+) -> pa.Table:
+    table = pa.concat_tables(tables)
+    cells = [image and {"bytes": image.data, "path": image.name} for image in images]
+    columns: list[Any] = [
+        pa.array(cells, IMAGE_TYPE)
+        if name == "image"
+        else table[name]
+        if name in table.column_names
+        else pa.nulls(table.num_rows, schema.field(name).type)
+        for name in schema.names
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _count(group: pa.Table, written: Written) -> None:
+    tasks = ("",) if "task" not in group.column_names else group["task"].unique().to_pylist()
+    for task in tasks:
+        rows = group if task == "" else group.filter(pc.equal(group["task"], task))
+        written.rows[task] += rows.num_rows
+        written.num_bytes[task] += rows.nbytes
+    names = group["image"].combine_chunks().field("path").to_pylist()
+    keys = group[_key(group)].to_pylist()
+    written.pictures += len({pair for pair in zip(keys, names, strict=True) if pair[1]})
