@@ -11,15 +11,6 @@ from typing import NamedTuple
 HEAD_CHARS = 4_000
 TAIL_CHARS = 12_000
 
-_THOUGHT_NAMES = "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|cot|seed:think"
-_THOUGHT = re.compile(
-    rf"(?P<open><(?:{_THOUGHT_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<unused94>"
-    r"|<\|?channel\|?>\s?(?:analysis|thought))"
-    rf"|(?P<close></(?:{_THOUGHT_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<unused95>"
-    r"|<\|channel\|>\s?final\s?(?:<\|message\|>)?|<channel\|>|assistantfinal)",
-    re.IGNORECASE,
-)
-
 _FOLDED = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛′", "'"),
@@ -112,19 +103,6 @@ class Answered(NamedTuple):
 
     text: str
     values: list[str]
-
-
-# acc_at_iou links this module for it; its home is thought.py, which a leaf may not import.
-def without_thought(reply: str) -> str:
-    """Return what follows the last thought; nothing if the last thought never ends (R2)."""
-    if "<" not in reply and "◁" not in reply and "[" not in reply and "assistantfinal" not in reply:
-        return reply
-    start = 0
-    is_open = False
-    for found in _THOUGHT.finditer(reply):
-        is_open = found.lastgroup == "open"
-        start = found.end()
-    return "" if is_open else reply[start:]
 
 
 def fold(text: str) -> str:
