@@ -85,6 +85,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.set_defaults(command=_verify)
 
+    export = commands.add_parser(
+        "export", help="write a built dataset as a folder that can be published"
+    )
+    export.add_argument("dataset", help="name of a built dataset")
+    export.add_argument("folder", metavar="DIR", type=Path)
+    export.add_argument(
+        "--pictures",
+        choices=("all", "none"),
+        default="all",
+        help="all that may be passed on (default), or none: labels only",
+    )
+    export.add_argument(
+        "--i-have-the-right-to-redistribute",
+        dest="have_the_right",
+        action="store_true",
+        help="export pictures whose licenses do not allow it as such",
+    )
+    export.add_argument("--fingerprint", help="which build, where the cache holds several")
+    export.set_defaults(command=_export)
+
+    attach = commands.add_parser(
+        "attach", help="put your own copies of the pictures into an export without them"
+    )
+    attach.add_argument("folder", metavar="DIR", type=Path)
+    attach.add_argument("--pictures", metavar="DIR", type=Path, required=True)
+    attach.set_defaults(command=_attach)
+
     install = commands.add_parser(
         "install-metrics", help="make evaluate.load find the metrics by name"
     )
@@ -372,6 +399,41 @@ def _verify(args: argparse.Namespace) -> None:
         wrong += len(build.problems)
     if wrong:
         raise BuildError(f"{args.dataset} does not hold what it says; build it again.")
+
+
+def _export(args: argparse.Namespace) -> None:
+    from soubench.builders.publishing.export import export_dataset
+
+    done = export_dataset(
+        args.dataset,
+        args.folder.expanduser(),
+        fingerprint=args.fingerprint,
+        pictures=args.pictures,
+        have_the_right=args.have_the_right,
+    )
+    print(
+        f"{done['folder']}: {done['rows']} rows, {done['pictures']} pictures, "
+        f"{done['parquet_bytes'] / 1e6:.1f} MB, configs {', '.join(done['configs'][:4])}, .."
+    )
+    if done["withheld"]:
+        print(
+            f"Without the pictures of {', '.join(done['withheld'])}, which may not be passed on; "
+            "whoever has them runs soubench attach."
+        )
+    print(f'Load it: load_dataset("{done["folder"]}", "{done["configs"][0]}")')
+
+
+def _attach(args: argparse.Namespace) -> None:
+    from soubench.builders.publishing.attach import attach_pictures
+
+    done = attach_pictures(args.folder.expanduser(), args.pictures.expanduser())
+    for part, n in done["attached"].items():
+        print(f"{part}: {n} pictures attached")
+    for part, left in done["left"].items():
+        for why, names in left.items():
+            if names:
+                listed = ", ".join(names[:PROBLEMS_SHOWN])
+                print(f"{part}: {len(names)} {why}: {listed}")
 
 
 def _install_metrics(args: argparse.Namespace) -> None:

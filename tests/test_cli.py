@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import datasets
 import pytest
 
 from soubench.builders.demo_scenes import write_demo_source
@@ -43,3 +44,18 @@ def test_a_closed_pipe_is_no_error(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "error" not in done.stderr
+
+
+def test_export_and_attach_give_a_folder_that_loads(tmp_path, capsys):
+    root = write_demo_source("visdrone", tmp_path / "v", pictures=2)
+    datasets.config.HF_DATASETS_CACHE = tmp_path / "cache"
+    assert main(["build", "sou-vqa", "a-visdrone", f"--source=visdrone={root}"]) == 0
+    folder = tmp_path / "sou-vqa"
+    assert main(["export", "sou-vqa", str(folder)]) == 0
+    assert "Without the pictures of visdrone" in capsys.readouterr().out
+    assert main(["attach", str(folder), f"--pictures={root}"]) == 0
+    assert "2 pictures attached" in capsys.readouterr().out
+    rows = datasets.load_dataset(str(folder), "a-visdrone-ol", split="test")
+    assert [row["image"].size for row in rows] == [(960, 540)] * 2
+    assert main(["export", "nothing", str(tmp_path / "x")]) == 2
+    assert "nothing" in capsys.readouterr().err
