@@ -7,11 +7,22 @@ from typing import Any, NamedTuple
 import datasets
 import evaluate
 import numpy as np
+import numpy.typing as npt
 
-from .box_rows import MAX_PIXEL, Row, check_flag, check_options, check_rows, check_thresholds
+from .box_rows import (
+    HOW_TO_CALL,
+    MAX_PIXEL,
+    Row,
+    check_flag,
+    check_options,
+    check_rows,
+    check_thresholds,
+    plain_arrays,
+    sorted_corners,
+)
 from .box_text import RawBox, find_boxes
-from .formats import AUTO, FORMATS, Format, Frame, are_units, recognize, to_pixels
-from .overlap import best_match, iou_matrix, pair_iou
+from .formats import AUTO, FORMATS, TOLERANCE, Format, Frame, are_units, recognize, to_pixels
+from .overlap import Floats, best_match, iou_matrix, pair_iou
 from .reply import first_turn
 from .thought import without_thought
 
@@ -165,17 +176,52 @@ def score(
                 total, n_hits = best_match(iou, passes(iou, threshold))
                 ious[i] = total / size
                 hits[level, i] = n_hits / size
-    n = len(rows)
+    extra = sum(
+        max(0, len(found) - len(row.references)) for found, row in zip(boxes, rows, strict=True)
+    )
+    return _summary(thresholds, hits, ious, boxes, extra)
+
+
+def score_plain(
+    pairs: Floats, *, thresholds: Sequence[float] = (0.5,), strict: bool = True
+) -> dict[str, Any]:
+    """Return what ``score`` does, for upright boxes in pixels without sizes, as one array.
+
+    Args:
+        pairs: Predicted and true box of each row, ``(N, 8)``, from ``plain_arrays``.
+        thresholds: IoU thresholds, 0 to 1.
+        strict: Whether a hit has IoU > threshold, or >=.
+    """
+    predicted, truths = pairs[:, :4], pairs[:, 4:]
+    margin = TOLERANCE * MAX_PIXEL
+    # NaN fails too.
+    is_valid = ((predicted >= -margin) & (predicted <= MAX_PIXEL + margin)).all(axis=1)
+    clipped = sorted_corners(np.clip(predicted, 0.0, MAX_PIXEL))
+    ious = np.where(is_valid, pair_iou(clipped, truths), 0.0)
+    passes = np.greater if strict else np.greater_equal
+    hits = passes(ious, np.asarray(thresholds)[:, None]) & is_valid
+    boxes = clipped[:, None].tolist()
+    for i in np.flatnonzero(~is_valid):
+        boxes[i] = []
+    return _summary(thresholds, hits, ious, boxes, 0)
+
+
+def _summary(
+    thresholds: Sequence[float],
+    hits: npt.NDArray[Any],
+    ious: Floats,
+    boxes: list[list[list[float]]],
+    extra_boxes: int,
+) -> dict[str, Any]:
+    n = len(boxes)
     return {
         **{
             threshold_key(threshold): float(hits[level].mean()) if n else 0.0
             for level, threshold in enumerate(thresholds)
         },
         "mean_iou": float(ious.mean()) if n else 0.0,
-        "unparsed_rate": sum(not found for found in boxes) / n if n else 0.0,
-        "extra_boxes": sum(
-            max(0, len(found) - len(row.references)) for found, row in zip(boxes, rows, strict=True)
-        ),
+        "unparsed_rate": boxes.count([]) / n if n else 0.0,
+        "extra_boxes": extra_boxes,
         "n": n,
         "ious": ious.tolist(),
         "boxes": boxes,
@@ -231,15 +277,16 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
     """Grounding accuracy; see the card."""
 
     def _info(self) -> evaluate.MetricInfo:
-        # A row has many forms; it is checked when it is added and kept as JSON.
+        # A row has many forms; it is checked when it is added and kept as JSON. Arrays of plain
+        # boxes are kept whole, as one row whose references are empty.
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation=_CITATION,
             inputs_description=_INPUTS,
             features=datasets.Features(
                 {
-                    "predictions": datasets.Value("string"),
-                    "references": datasets.Value("string"),
+                    "predictions": datasets.Value("binary"),
+                    "references": datasets.Value("binary"),
                 }
             ),
         )
@@ -308,6 +355,11 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
         each row, or for each row given here. After an error the rows added before are still there.
         """
         levels, is_strict = check_thresholds(thresholds), check_flag("strict", strict)
+        is_bare = isinstance(format, str) and format in (AUTO, "pixel_xyxy")
+        if is_bare and image_sizes is None and input_sizes is None and not self._rows:
+            pairs = plain_arrays(predictions, references)
+            if pairs is not None:
+                return self._finish([pairs.tobytes()], [b""], levels, is_strict)
         has_rows = predictions is not None or references is not None
         given = (
             check_rows(predictions, references, known=KNOWN, first_row=len(self))
@@ -332,27 +384,41 @@ class AccAtIou(evaluate.Metric):  # type: ignore[misc]  # evaluate ships no type
             for row, (name, image_size, input_size) in zip(rows, options, strict=True)
         ]
         require_sizes(rows)
-        if rows or has_rows:
-            evaluate.Metric.add_batch(
-                self,
-                predictions=[json.dumps(row._replace(references=[])) for row in rows],
-                references=[json.dumps(row.references) for row in rows],
-            )
+        if not rows and not has_rows:
+            msg = f"there are no rows; {HOW_TO_CALL}"
+            raise ValueError(msg)
+        return self._finish(
+            [json.dumps(row._replace(references=[])).encode() for row in rows],
+            [json.dumps(row.references).encode() for row in rows],
+            levels,
+            is_strict,
+        )
+
+    def _finish(
+        self, predictions: list[bytes], references: list[bytes], levels: list[float], strict: bool
+    ) -> dict[str, Any] | None:
+        evaluate.Metric.add_batch(self, predictions=predictions, references=references)
         self._rows = []
         result: dict[str, Any] | None = evaluate.Metric.compute(
-            self, thresholds=levels, strict=is_strict
+            self, thresholds=levels, strict=strict
         )
         return result
 
     def _compute(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[bytes],
+        references: list[bytes],
         thresholds: list[float],
         strict: bool,
     ) -> dict[str, Any]:
-        rows = [
-            Row(*json.loads(row))._replace(references=json.loads(truths))
-            for row, truths in zip(predictions, references, strict=True)
-        ]
+        rows: list[Row] = []
+        for row, truths in zip(predictions, references, strict=True):
+            if truths:
+                rows.append(Row(*json.loads(row))._replace(references=json.loads(truths)))
+                continue
+            pairs = np.frombuffer(row).reshape(-1, 8)
+            if len(predictions) == 1:
+                return score_plain(pairs, thresholds=thresholds, strict=strict)
+            # Another process gave rows of other forms.
+            rows += [Row("", [pair[:4]], [pair[4:]], "", [], []) for pair in pairs.tolist()]
         return score(rows, thresholds=thresholds, strict=strict)

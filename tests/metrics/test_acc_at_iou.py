@@ -701,6 +701,46 @@ def test_columns_may_be_arrays(metric):
     assert metric.compute(predictions=boxes, references=boxes)["acc@0.5"] == 1.0
 
 
+edges = st.sampled_from([-2e6, -3, 0, 1, 2.5, 4, 7, 1e7, 1.1e7, 2e7, np.nan, np.inf])
+corners = st.integers(0, 6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.tuples(*[edges | corners] * 4), st.tuples(*[corners] * 4)), min_size=1),
+    st.booleans(),
+)
+def test_arrays_of_boxes_score_as_the_same_boxes_in_lists(metric, rows, strict):
+    predictions, references = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    before = predictions.copy(), references.copy()
+    options = {"thresholds": [0, 0.3, 1], "strict": strict}
+    by_array = metric.compute(predictions=predictions, references=references, **options)
+    by_list = metric.compute(
+        predictions=predictions.tolist(), references=references.tolist(), **options
+    )
+    assert by_array == by_list
+    np.testing.assert_equal((predictions, references), before)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "message"),
+    [
+        pytest.param(np.zeros((2, 4)), np.array([[0, 0, 1, 1], [0, 0, 1, np.nan]]), "row 1: ref"),
+        pytest.param(np.zeros((2, 4)), np.zeros((3, 4)), "row 2 is the first"),
+        pytest.param(np.zeros((2, 4), dtype=bool), np.zeros((2, 4)), "row 0: pred"),
+        pytest.param(np.zeros((2, 3)), np.zeros((2, 4)), "row 0: pred"),
+    ],
+)
+def test_wrong_arrays_are_named_by_row(metric, predictions, references, message):
+    with pytest.raises(ValueError, match=message):
+        metric.compute(predictions=predictions, references=references)
+
+
+def test_no_rows_at_all_is_an_error(metric):
+    with pytest.raises(ValueError, match="there are no rows; call compute"):
+        metric.compute()
+
+
 def test_formats_may_differ_by_row(metric):
     result = metric.compute(
         predictions=["[100, 100, 500, 500]"] * 2 + [[100, 100, 500, 500]],
