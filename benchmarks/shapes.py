@@ -9,15 +9,12 @@ memory  peak memory of the build's processes for 2,000 and 8,000 training pictur
 """
 
 import io
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
-import psutil
+from peak_memory import peak_mib
 from PIL import Image
 
 from soubench.builders.shapes.build import PNG_LEVEL, ShapesOptions
@@ -74,25 +71,9 @@ def memory() -> None:
 
 
 def run(folder: str, *args: str) -> float:
-    """Build into a cache of its own; return the peak memory of all processes in MiB, sampled."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "soubench", "build", "primitive-shapes", "--workers=2", *args],
-        env=os.environ | {"HF_DATASETS_CACHE": str(Path(folder, "cache"))},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    peak = 0
-    parent = psutil.Process(process.pid)
-    while process.poll() is None:
-        try:
-            family = [parent, *parent.children(recursive=True)]
-            peak = max(peak, sum(p.memory_full_info().uss for p in family))
-        except psutil.NoSuchProcess:
-            pass
-        time.sleep(0.1)
-    if process.returncode:
-        raise SystemExit("the build failed")
-    return peak / 2**20
+    """Build into a cache of its own; return the peak memory in MiB."""
+    command = ["build", "primitive-shapes", "--workers=2", *args]
+    return peak_mib(command, {"HF_DATASETS_CACHE": f"{folder}/cache"})
 
 
 PARTS = {"build": build, "tikz": tikz, "memory": memory}

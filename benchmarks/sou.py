@@ -13,9 +13,7 @@ memory     peak memory of all processes of a build of 13-megapixel pictures, 100
 import io
 import json
 import math
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
+from peak_memory import peak_mib
 from PIL import Image, ImageDraw
 
 OBJECTS = 100
@@ -185,28 +183,6 @@ def write_large_pictures(root: Path, n: int) -> None:
             "annotations": annotations,
         }
         (root / f"Annotations/val/{i:05d}.json").write_text(json.dumps(table))
-
-
-def peak_mib(args: list[str], env: dict[str, str]) -> float:
-    """Return the largest sum of the unique memory of a command's processes, sampled."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "soubench", *args],
-        env=os.environ | env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    peak = 0
-    parent = psutil.Process(process.pid)
-    while process.poll() is None:
-        try:
-            family = [parent, *parent.children(recursive=True)]
-            peak = max(peak, sum(p.memory_full_info().uss for p in family))
-        except psutil.NoSuchProcess:
-            pass
-        time.sleep(0.02)
-    if process.returncode:
-        raise SystemExit(f"soubench {' '.join(args)} failed")
-    return peak / 2**20
 
 
 PARTS = {"questions": questions, "pictures": pictures, "memory": memory}

@@ -153,6 +153,18 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_common(build: argparse.ArgumentParser) -> None:
+    build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
+    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
+    _add_workers(build)
+
+
+def _add_max_pixels(build: argparse.ArgumentParser) -> None:
+    build.add_argument(
+        "--max-pixels", metavar="N", type=_positive, help="refuse larger pictures (100000000)"
+    )
+
+
 def _add_sou_vqa(build: argparse.ArgumentParser) -> None:
     build.add_argument("config", help="what to build: driving, aerial, underwater, all, ..")
     build.add_argument(
@@ -178,12 +190,8 @@ def _add_sou_vqa(build: argparse.ArgumentParser) -> None:
         default="paper",
         help="how wrong options are drawn (default: paper)",
     )
-    build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
-    _add_workers(build)
-    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
-    build.add_argument(
-        "--max-pixels", metavar="N", type=_positive, help="refuse larger pictures (100000000)"
-    )
+    _add_common(build)
+    _add_max_pixels(build)
     build.set_defaults(command=_build_sou_vqa)
 
 
@@ -199,9 +207,7 @@ def _add_primitive_shapes(build: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--keep-tex", metavar="DIR", type=Path, help="keep the .tex files of the TikZ renderer"
     )
-    build.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
-    _add_workers(build)
-    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
+    _add_common(build)
     build.set_defaults(command=_build_primitive_shapes)
 
 
@@ -213,12 +219,8 @@ def _add_plant_leaves(build: argparse.ArgumentParser) -> None:
         default=[],
         help="the folder of the plant phenotyping set (Minervini et al., 2016)",
     )
-    build.add_argument("--seed", type=int, default=0, help="seed of the split (default: 0)")
-    _add_workers(build)
-    build.add_argument("--prompt", metavar="FILE", type=Path, help="a prompt file of your own")
-    build.add_argument(
-        "--max-pixels", metavar="N", type=_positive, help="refuse larger pictures (100000000)"
-    )
+    _add_common(build)
+    _add_max_pixels(build)
     build.set_defaults(command=_build_plant_leaves)
 
 
