@@ -1,6 +1,7 @@
 """Work for several processes whose results come back in order, with little in memory."""
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -56,7 +57,11 @@ def in_order(
 
 
 def _end_with_parent() -> None:
-    """Let a worker end when the process that started it is killed; else it would wait for ever."""
+    """Let a worker end when the process that started it is killed; else it would wait for ever.
+
+    An interrupt from the keyboard reaches workers too; it is for the parent to say so, once.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         sentinel = parent.sentinel

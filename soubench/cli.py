@@ -1,6 +1,7 @@
 """The ``soubench`` command."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (SoubenchError, OSError) as error:
-        print(f"soubench: error: {error}", file=sys.stderr)
+        advice = ""
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            advice = ". Make room, or set HF_DATASETS_CACHE to another disk"
+        print(f"soubench: error: {error}{advice}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("soubench: interrupted; nothing half-made is left", file=sys.stderr)
@@ -82,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("dataset", choices=("sou-vqa",))
     verify.add_argument(
         "--prompt", metavar="FILE", type=Path, help="the prompt file it was built with"
+    )
+    verify.add_argument(
+        "--pictures", action="store_true", help="hash the source pictures, too (takes a while)"
     )
     verify.set_defaults(command=_verify)
 
@@ -265,7 +272,7 @@ def _build_sou_vqa(args: argparse.Namespace) -> None:
     print(report_text(report))
     print(f"\nCard and report: {report['folder']}")
     for warning in warnings_of(report):
-        print(f"soubench: {warning}", file=sys.stderr)
+        print(f"soubench: {args.config} is incomplete; {warning}", file=sys.stderr)
     print(f'Load it from any folder: load_dataset("sou-vqa", "{args.config}")')
 
 
@@ -393,12 +400,14 @@ def _verify(args: argparse.Namespace) -> None:
     from soubench.dataset_scripts.sou_vqa.sou_vqa import verify_sou_vqa
 
     wrong = 0
-    for build in verify_sou_vqa(prompts=load_prompts(args.prompt)):
+    for build in verify_sou_vqa(prompts=load_prompts(args.prompt), pictures=args.pictures):
         found = f"{len(build.problems)} problems" if build.problems else "all is well"
-        print(f"{args.dataset}, {build.config}: {build.rows} rows, {found}")
+        print(f"{args.dataset}, {', '.join(build.configs)}: {build.rows} rows, {found}")
         for problem in build.problems[:PROBLEMS_SHOWN]:
             print(f"  {problem.row_id or 'the dataset'}: {problem.field}: {problem.message}")
         wrong += len(build.problems)
+    if not args.pictures:
+        print("Pictures: that they are there; --pictures hashes those of the sources.")
     if wrong:
         raise BuildError(f"{args.dataset} does not hold what it says; build it again.")
 

@@ -131,7 +131,7 @@ def publish(
             placed.append(folder)
         for config in dict.fromkeys((*configs, *replaced)):
             for older in sorted((cache / dataset / config).glob("*/*")):
-                if older not in placed and _is_live(older):
+                if older not in placed and is_live(older):
                     _retire(older, trash)
         _retire_builds(cache, dataset, trash)
     return placed
@@ -144,7 +144,7 @@ def _replace(new: Path, place: Path, trash: Path) -> None:
     new.rename(place)
 
 
-def _is_live(folder: Path) -> bool:
+def is_live(folder: Path) -> bool:
     """Say whether ``datasets`` would load a folder of its cache, as it finds that out itself."""
     try:
         info = json.loads((folder / "dataset_info.json").read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def _retire(folder: Path, trash: Path) -> None:
 
 def _retire_builds(cache: Path, dataset: str, trash: Path) -> None:
     """Remove pictures that no prepared config refers to any more."""
-    used = {folder.name for folder in (cache / dataset).glob("*/*/*") if _is_live(folder)}
+    used = {folder.name for folder in (cache / dataset).glob("*/*/*") if is_live(folder)}
     for folder in sorted((cache / HOME / dataset).iterdir()):
         if folder.name not in used:
             folder.rename(trash / uuid4().hex)

@@ -149,6 +149,9 @@ def from_dict(data: object, where: str = "configuration") -> Configuration:
         raise FormatError(
             f"{where}: expected an object with canvas_px and a list of shapes, got {data!r:.80}."
         )
+    unknown = set(data) - {"canvas_px", "shapes"}
+    if unknown:
+        raise FormatError(f"{where}: unknown key {', '.join(sorted(map(repr, unknown)))}.")
     canvas = _int_of(data, "canvas_px", where)
     if not 1 <= canvas <= MAX_PX:
         raise FormatError(f"{where}: expected canvas_px in 1..{MAX_PX}, got {canvas}.")

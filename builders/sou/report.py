@@ -111,7 +111,10 @@ def _asked_in(
 
 def warnings_of(data: dict[str, Any]) -> list[str]:
     """Return what a user must not overlook: scenarios that lack a part."""
-    return [f"warning: {why}" for why in data["empty"].values()]
+    return [
+        f"warning: {why} Configs of {name} alone are taken away."
+        for name, why in data["empty"].items()
+    ]
 
 
 def report_text(data: dict[str, Any]) -> str:

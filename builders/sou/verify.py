@@ -113,6 +113,10 @@ def _objects_problems(row: Row, picture: Picture) -> Iterator[Problem]:
     objects = row["objects"]
     if objects_digest(objects) != picture["objects_sha256"]:
         yield Problem(row["id"], "objects", "they are not those of the build")
+    right, bottom = picture["width"], picture["height"]
+    if any(b[2] > right or b[3] > bottom or min(b) < 0 for b in objects["box_xyxy"]):
+        message = f"an object lies outside the picture of {right} × {bottom} px"
+        yield Problem(row["id"], "objects", message)
     n, quads = len(objects["category"]), objects["quad_xy8"]
     if len(objects["box_xyxy"]) != n or len(objects["area_px"]) != n or len(quads) not in (0, n):
         yield Problem(row["id"], "objects", "the lists differ in length")

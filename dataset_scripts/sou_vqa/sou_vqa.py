@@ -15,8 +15,8 @@ from typing import Any
 import datasets
 from datasets import ClassLabel, Features, Image, List, Value
 
-from soubench.builders.errors import BuildError
-from soubench.builders.publishing.dataset_cache import HOME, build_folder, staging
+from soubench.builders.errors import BuildError, FormatError
+from soubench.builders.publishing.dataset_cache import build_folder, is_live, staging
 from soubench.builders.sou.build import (
     BuildOptions,
     SouBuild,
@@ -27,6 +27,7 @@ from soubench.builders.sou.build import (
 )
 from soubench.builders.sou.prompts import Prompts, load_prompts
 from soubench.builders.sou.questions import LETTERS
+from soubench.builders.sou.render import file_digest
 from soubench.builders.sou.report import card_sections, report, report_text
 from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS, Selection, Task
 from soubench.builders.sou.verify import Problem, verify
@@ -163,6 +164,11 @@ def build_sou_vqa(
     """
     sources = needed_sources(group)
     _check_sources(group, sources, roots, splits or {})
+    for source in sources:
+        if not roots[source].exists():
+            raise FormatError(
+                f"--source {source}={roots[source]}: there is no such file or folder."
+            )
     cache = datasets_cache(cache_dir)
     folders = {
         source: SourceFolder(roots[source], (splits or {}).get(source, SOURCES[source].test_split))
@@ -255,48 +261,90 @@ def _keep_used(pictures: Path, result: SouBuild) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One build that was verified: its largest config, how many rows it has, what is wrong."""
+    """One build that was verified: where it lies, its configs and rows, what is wrong."""
 
-    config: str
+    folder: Path
+    configs: list[str]
     rows: int
     problems: list[Problem]
 
 
 def verify_sou_vqa(
-    *, cache_dir: Path | None = None, prompts: Prompts | None = None
+    *, cache_dir: Path | None = None, prompts: Prompts | None = None, pictures: bool = False
 ) -> list[Verified]:
     """Verify every build of sou-vqa that the datasets cache holds; no picture is decoded.
 
     Args:
         cache_dir: The datasets cache; by default that of ``datasets``.
         prompts: The prompt file that the builds were made with; by default the package's own.
+        pictures: Hash the source pictures, too; else only their being there is checked.
 
     Raises:
-        BuildError: Nothing is built, or a build is damaged.
+        BuildError: Nothing is built.
     """
     cache = datasets_cache(cache_dir)
-    found = sorted((cache / HOME / NAME).glob(f"*/{MANIFEST}"))
-    if not found:
+    live: dict[str, list[str]] = {}
+    for path in sorted((cache / NAME).glob(f"*/{VERSION}/*/dataset_info.json")):
+        if is_live(path.parent):
+            live.setdefault(path.parent.name, []).append(path.parts[-4])
+    if not live:
         raise BuildError(f"sou-vqa is not built in {cache}: run soubench build sou-vqa first.")
-    verified = []
-    for path in found:
-        described = json.loads(path.read_text(encoding="utf-8"))
-        built = set(described["pictures"])
-        # Of the configs that lie there under this fingerprint, the one that holds everything.
-        config = max(
-            (
-                name
-                for name in GROUPS
-                if (cache / NAME / name / VERSION / described["fingerprint"]).is_dir()
-            ),
-            key=lambda name: len(built.intersection(GROUPS[name])),
-            default=None,
-        )
-        if config is None or not built.issubset(GROUPS[config]):
-            raise BuildError(f"{path}: the rows of this build are gone: build it again.")
-        folder = cache / NAME / config / VERSION / described["fingerprint"]
-        rows_of = datasets.Dataset.from_file(str(folder / f"{NAME}-test.arrow"))
-        rows_of = rows_of.remove_columns("image")
-        problems = verify(rows_of, described, prompts or load_prompts())
-        verified.append(Verified(config, len(rows_of), problems))
-    return verified
+    return [
+        _verify_build(cache, digest, configs, prompts or load_prompts(), pictures=pictures)
+        for digest, configs in live.items()
+    ]
+
+
+def _verify_build(
+    cache: Path, digest: str, configs: list[str], prompts: Prompts, *, pictures: bool
+) -> Verified:
+    folder = build_folder(cache, NAME, digest)
+    problems: list[Problem] = []
+    rows = 0
+    try:
+        described = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        tables = {name: _table(cache, name, digest) for name in configs}
+        largest = max(tables, key=lambda name: len(tables[name]))
+        everything = tables[largest]
+        rows = len(everything)
+        problems += verify(everything.remove_columns("image"), described, prompts)
+        for name, table in tables.items():
+            selection = CONFIGS[name]
+            wanted = everything.filter(
+                lambda task, subset, s=selection: subset in s.subsets and s.task in (None, task),
+                input_columns=["task", "subset"],
+                keep_in_memory=True,
+            ).flatten_indices(keep_in_memory=True)
+            if not wanted.data.table.equals(table.data.table):
+                message = f"the rows of {name} are not those of {largest}"
+                problems.append(Problem("", "config", message))
+        problems += _picture_problems(everything, described, pictures=pictures)
+    except (OSError, ValueError, KeyError, TypeError, SystemError, AttributeError) as error:
+        # Whatever a damaged file makes the libraries say.
+        message = f"{folder}: a file of this build is damaged or missing ({error!r:.200})"
+        problems.append(Problem("", "files", message))
+    return Verified(folder, configs, rows, problems)
+
+
+def _table(cache: Path, config: str, digest: str) -> datasets.Dataset:
+    path = cache / NAME / config / VERSION / digest / f"{NAME}-test.arrow"
+    table = datasets.Dataset.from_file(str(path))
+    return table.cast_column("image", Image(decode=False))
+
+
+def _picture_problems(
+    rows: datasets.Dataset, described: Mapping[str, Any], *, pictures: bool
+) -> list[Problem]:
+    problems: list[Problem] = []
+    checked: set[str] = set()
+    for row in rows.select_columns(["id", "image", "subset", "image_id"]):
+        path = Path(row["image"]["path"])
+        if str(path) in checked:
+            continue
+        checked.add(str(path))
+        known = described["pictures"][row["subset"]][row["image_id"]]
+        if not path.is_file():
+            problems.append(Problem(row["id"], "image", f"there is no file {path}"))
+        elif pictures and path.name == known["file_name"] and file_digest(path) != known["sha256"]:
+            problems.append(Problem(row["id"], "image", f"{path} has changed since the build"))
+    return problems

@@ -127,6 +127,24 @@ def test_each_corrupted_field_is_found_in_its_row_and_in_the_fingerprint(
     assert found[-1].field == "fingerprint"
 
 
+def test_lost_pictures_and_rows_of_small_configs_are_found(built, capsys, tmp_path):
+    cache, _, _ = built
+    copied = tmp_path / "cache"
+    shutil.copytree(cache, copied)
+    datasets.config.HF_DATASETS_CACHE = copied
+    (small,) = (copied / "sou-vqa/a-aitod-ce").rglob("*.arrow")
+    (other,) = (copied / "sou-vqa/a-aitod-oc").rglob("*.arrow")
+    shutil.copyfile(other, small)
+    assert main(["verify", "sou-vqa"]) == 2
+    assert "the rows of a-aitod-ce are not those of" in capsys.readouterr().out
+    lost = next(cache.rglob("*.ol.jpg"))
+    content = lost.read_bytes()
+    lost.unlink()
+    assert main(["verify", "sou-vqa"]) == 2
+    assert f"there is no file {lost}" in capsys.readouterr().out
+    lost.write_bytes(content)
+
+
 def test_missing_repeated_and_reordered_rows_are_found(built):
     _, rows, manifest = built
     for changed in (rows[1:], [*rows, rows[0]], rows[::-1]):
@@ -150,7 +168,8 @@ def test_the_command_says_what_is_wrong(built, capsys, tmp_path):
     shutil.copytree(cache, copied)
     datasets.config.HF_DATASETS_CACHE = copied
     assert main(["verify", "sou-vqa"]) == 0
-    assert f"sou-vqa, aerial: {len(rows)} rows, all is well" in capsys.readouterr().out
+    assert f"{len(rows)} rows, all is well" in capsys.readouterr().out
+    assert main(["verify", "sou-vqa", "--pictures"]) == 0
     (path,) = (copied / "sou-vqa/aerial").rglob("*.arrow")
     table = datasets.Dataset.from_file(str(path)).data.table
     ids = table["id"].to_pylist()
@@ -163,6 +182,16 @@ def test_the_command_says_what_is_wrong(built, capsys, tmp_path):
     captured = capsys.readouterr()
     assert "changed: id: expected" in captured.out
     assert "does not hold what it says" in captured.err
+    (task,) = (copied / "sou-vqa/a-soda-ol").rglob("*.arrow")
+    for damage in (b"", task.read_bytes()[:-200], b"x" * 5000):
+        task.write_bytes(damage)
+        assert main(["verify", "sou-vqa"]) == 2
+        assert "damaged or missing" in capsys.readouterr().out
+    (described,) = copied.rglob("manifest.json")
+    for damage in ("{", "{}", "[]", '{"head": {}, "pictures": {}, "fingerprint": ""}'):
+        described.write_text(damage)
+        assert main(["verify", "sou-vqa"]) == 2
+        assert "damaged or missing" in capsys.readouterr().out
     datasets.config.HF_DATASETS_CACHE = tmp_path / "empty"
     assert main(["verify", "sou-vqa"]) == 2
     assert "is not built" in capsys.readouterr().err
