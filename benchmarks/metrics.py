@@ -14,6 +14,8 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
-        print(f"== {name}")
+    chosen = sys.argv[1:] or list(PARTS)
+    del sys.argv[1:]  # a part's own arguments are not ours
+    for name in chosen:
+        print(f"== {name}", flush=True)
         runpy.run_path(str(PARTS[name]), run_name="__main__")
