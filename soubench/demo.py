@@ -125,7 +125,9 @@ def demo_plant_leaves(out: Path, *, pictures: int, workers: int) -> None:
     print(f'\nload_dataset("plant-leaves", "sentence"): {splits["test"][0]["question"]}')
     print(f"  {splits['test'][0]['target']}\n")
     always = splits["train"][0]["target"]
-    for name, rows in splits.items() if metric else ():
+    for name, rows in splits.items():
+        if metric is None:
+            break
         targets = rows["target"][:]
         for who, replies in (("oracle", targets), ("one answer", [always] * len(targets))):
             result = metric.compute(predictions=replies, references=targets)
