@@ -4,6 +4,7 @@ Run: ``python benchmarks/metrics_options.py``
 
 mixed  20,000 replies of all kinds, options of their own in each row; bar 15,000 replies/s
 bare   50,000 bare letters; bar 50,000 replies/s
+interval  what the clustered interval of a full benchmark adds; peer: the same call without it
 
 Both go through ``compute``, which stores the rows in Arrow and reads them back. Peers: the same
 machinery of `evaluate` around one comparison of strings a row, which no metric that stores the
@@ -26,6 +27,7 @@ MIXED_ROWS = 20_000
 BARE_ROWS = 50_000
 MIXED_BAR = 15_000
 BARE_BAR = 50_000
+INTERVAL_ROWS = 18_204
 REPEATS = 3
 FIRST_CAPITAL = re.compile(r"\b[A-Z]\b")
 
@@ -145,11 +147,26 @@ def report(title: str, rows: dict[str, list[Any]], bar: int) -> None:
     )
 
 
+def interval() -> None:
+    clusters = [i % 3000 for i in range(INTERVAL_ROWS)]
+    letters = random.Random(0).choices("AB", k=INTERVAL_ROWS)
+    rows = {
+        "predictions": letters,
+        "references": ["A"] * INTERVAL_ROWS,
+        "options": [["crane", "barge"]] * INTERVAL_ROWS,
+    }
+    metric = evaluate.load(str(metric_folders()["option_match"]))
+    without = rate(lambda: metric.compute(**rows), INTERVAL_ROWS)
+    within = rate(lambda: metric.compute(**rows, clusters=clusters), INTERVAL_ROWS)
+    print(f"interval: {INTERVAL_ROWS} rows in 3000 clusters cost {without / within:.2f} x as much")
+
+
 def main() -> None:
     report("mixed", mixed_rows(MIXED_ROWS), MIXED_BAR)
     bare = random.Random(0).choices("ABCD", k=BARE_ROWS)
     options = [["crane", "barge", "pier", "silo"] for _ in bare]
     report("bare", {"predictions": bare, "references": bare[:], "options": options}, BARE_BAR)
+    interval()
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class PictureInfo:
         plain: The file is an upright 8-bit RGB JPEG or PNG without transparency, so it may be
             referenced as it is.
         suffix_fits: The file's suffix agrees with the format of its content.
+        exif_damaged: The EXIF block cannot be read, so the picture is taken as upright, which is
+            how every viewer shows it.
     """
 
     width: int
@@ -73,6 +75,7 @@ class PictureInfo:
     mode: str
     plain: bool
     suffix_fits: bool
+    exif_damaged: bool
 
     @property
     def transposed(self) -> bool:
@@ -101,7 +104,8 @@ def inspect_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> PictureI
         try:
             image = _open_picture(file, path, max_pixels)
             complete = _has_end_marker(file, type(image))
-            orientation = _orientation(image, file)
+            found = _orientation(image, file)
+            orientation = found or 1
             mode, depth = image.mode, _raw_mode(image)
             transparent = image.has_transparency_data
             stored_width, stored_height = image.size
@@ -134,6 +138,7 @@ def inspect_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> PictureI
             and not transparent
         ),
         suffix_fits=path.suffix.lower() in _SUFFIXES_OF_FORMAT[kind],
+        exif_damaged=found is None,
     )
 
 
@@ -162,7 +167,7 @@ def load_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> Image.Image
                 # Decoding used up what the header says about the way the pixels lie.
                 image = _open_picture(file, path, max_pixels)
             rgb = _to_rgb(image, file, path, max_pixels)
-            turn = _TURNS.get(_orientation(image, file))
+            turn = _TURNS.get(_orientation(image, file) or 1)
         except PictureError:
             raise
         except Exception as error:
@@ -299,16 +304,16 @@ def _decode(image: ImageFile.ImageFile, path: Path) -> None:
         raise _refusal(path, error, cut=has_markers) from error
 
 
-def _orientation(image: ImageFile.ImageFile, file: BinaryIO) -> int:
+def _orientation(image: ImageFile.ImageFile, file: BinaryIO) -> int | None:
+    """Return the EXIF orientation, 1 where there is none, or None if its block is damaged."""
     try:
         if isinstance(image, PngImageFile) and not _has_late_metadata(image, file):
             # PngImageFile's own method decodes the whole picture to look for late metadata.
             value = Image.Image.getexif(image).get(ExifTags.Base.Orientation, 1)
         else:
             value = image.getexif().get(ExifTags.Base.Orientation, 1)
-    except Exception:
-        # A damaged EXIF block says nothing; every viewer shows such a picture unturned.
-        return 1
+    except Exception:  # Pillow raises whatever the bytes lead to; the caller reports it
+        return None
     return value if isinstance(value, int) and value in _TURNS else 1
 
 

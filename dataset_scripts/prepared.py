@@ -24,6 +24,10 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
 
     NAME: str
     """What users type after ``load_dataset``."""
+    PACKAGE: str
+    """The dataset's package, which holds its card and ``CITATION.bib``."""
+    FEATURES: datasets.Features
+    LICENSE = "other"
 
     def __init__(
         self, config_name: str, *, rows: Mapping[str, Rows], fingerprint: str, cache_dir: Path
@@ -34,6 +38,14 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
             dataset_name=self.NAME,
             config_name=config_name,
             hash=fingerprint,
+        )
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=self.config.description,
+            features=self.FEATURES,
+            citation=(files(self.PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
+            license=self.LICENSE,
         )
 
     def _split_generators(
@@ -47,6 +59,18 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
     def _generate_examples(self, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for row in self._rows[split]():
             yield row["id"], row
+
+
+def format_configs(formats: Iterable[str], version: str) -> list[datasets.BuilderConfig]:
+    """Return a config per output format of the targets."""
+    return [
+        datasets.BuilderConfig(
+            name=name,
+            version=datasets.Version(version),
+            description=f"Targets in {name} format",
+        )
+        for name in formats
+    ]
 
 
 def datasets_cache(cache_dir: Path | None) -> Path:

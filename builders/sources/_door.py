@@ -101,6 +101,8 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
     except PictureError as error:
         report.drop(error.reason, picture.image_id)
         return None
+    if info.exif_damaged:
+        report.repair("exif_unreadable", picture.path.name)
     if not info.suffix_fits:
         report.repair("picture_suffix", picture.path.name)
     turned = _compare_sizes(picture, info, report)

@@ -21,6 +21,7 @@ from soubench.builders.publishing.dataset_cache import build_folder, staging
 from soubench.dataset_scripts.prepared import (
     PreparedBuilder,
     datasets_cache,
+    format_configs,
     prepare_and_publish,
     write_card,
 )
@@ -49,23 +50,10 @@ class PlantLeaves(PreparedBuilder):
     """Two configs, one per output format, of the same pictures."""
 
     NAME = NAME
+    PACKAGE = PACKAGE
     VERSION = datasets.Version(VERSION)
-    BUILDER_CONFIGS = [  # noqa: RUF012
-        datasets.BuilderConfig(
-            name=name,
-            version=datasets.Version(VERSION),
-            description=f"Targets in {name} format",
-        )
-        for name in FORMATS
-    ]
-
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=(__doc__ or "").split("\n", 1)[0],
-            features=FEATURES,
-            citation=(files(PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
-            license="other",
-        )
+    FEATURES = FEATURES
+    BUILDER_CONFIGS = format_configs(FORMATS, VERSION)
 
 
 def build_plant_leaves(

@@ -1,7 +1,6 @@
 """Primitive shapes: pictures of a few drawn shapes, and every attribute of them as text."""
 
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from soubench.builders.shapes.targets import FORMATS
 from soubench.dataset_scripts.prepared import (
     PreparedBuilder,
     datasets_cache,
+    format_configs,
     prepare_and_publish,
     write_card,
 )
@@ -49,23 +49,11 @@ class PrimitiveShapes(PreparedBuilder):
     """Two configs, one per output format, of the same pictures."""
 
     NAME = NAME
+    PACKAGE = PACKAGE
     VERSION = datasets.Version(VERSION)
-    BUILDER_CONFIGS = [  # noqa: RUF012
-        datasets.BuilderConfig(
-            name=name,
-            version=datasets.Version(VERSION),
-            description=f"Targets in {name} format",
-        )
-        for name in FORMATS
-    ]
-
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=(__doc__ or "").split("\n", 1)[0],
-            features=FEATURES,
-            citation=(files(PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
-            license="apache-2.0",
-        )
+    FEATURES = FEATURES
+    LICENSE = "apache-2.0"
+    BUILDER_CONFIGS = format_configs(FORMATS, VERSION)
 
 
 def build_primitive_shapes(

@@ -97,18 +97,12 @@ class SouVqa(PreparedBuilder):
     """Prepares the rows of a finished build."""
 
     NAME = NAME
+    PACKAGE = PACKAGE
+    FEATURES = FEATURES
     VERSION = datasets.Version(VERSION)
     BUILDER_CONFIG_CLASS = SouVqaConfig
     BUILDER_CONFIGS = [_config(name, selection) for name, selection in CONFIGS.items()]  # noqa: RUF012
     DEFAULT_WRITER_BATCH_SIZE = WRITER_BATCH_ROWS
-
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=(__doc__ or "").split("\n", 1)[0],
-            features=FEATURES,
-            citation=(files(PACKAGE) / "CITATION.bib").read_text(encoding="utf-8"),
-            license="other",
-        )
 
 
 def configs_of(group: str) -> list[str]:

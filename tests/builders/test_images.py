@@ -16,6 +16,8 @@ from PIL.PngImagePlugin import PngInfo
 
 from soubench.builders.errors import PictureError
 from soubench.builders.images import inspect_picture, load_picture, turn_point
+from soubench.builders.scene import ReadReport
+from soubench.builders.sources import SOURCES
 from tests.data import draw_picture
 
 BLACK = (0, 0, 0)
@@ -338,3 +340,27 @@ def test_any_changed_byte_gives_a_picture_or_a_picture_error(
         for read in (inspect_picture, load_picture):
             with contextlib.suppress(PictureError):
                 read(path)
+
+
+def test_an_exif_block_that_pillow_gives_up_on_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow forgives most damage, but not all: then the picture is upright, and it is said."""
+    images = tmp_path / "images"
+    images.mkdir()
+    _noise((60, 40)).save(images / "a.jpg")
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "annotations" / "a.txt").write_text("3,4,9,8,1,4,0,0\n")
+    assert not inspect_picture(images / "a.jpg").exif_damaged
+
+    def give_up(image: Image.Image) -> Image.Exif:
+        raise SyntaxError("not a TIFF file")
+
+    monkeypatch.setattr(Image.Image, "getexif", give_up)
+    info = inspect_picture(images / "a.jpg")
+    assert (info.exif_damaged, info.orientation, info.width) == (True, 1, 60)
+    assert load_picture(images / "a.jpg").size == (60, 40)
+    report = ReadReport()
+    (scene,) = SOURCES["visdrone"].read(tmp_path, "val", report)
+    assert len(scene.objects) == 1
+    assert report.repaired == {"exif_unreadable": 1}
