@@ -61,12 +61,14 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
             yield row["id"], row
 
 
-def format_configs(formats: Iterable[str], version: str) -> list[datasets.BuilderConfig]:
+def format_configs(
+    formats: Iterable[str], version: datasets.Version
+) -> list[datasets.BuilderConfig]:
     """Return a config per output format of the targets."""
     return [
         datasets.BuilderConfig(
             name=name,
-            version=datasets.Version(version),
+            version=version,
             description=f"Targets in {name} format",
         )
         for name in formats
