@@ -402,7 +402,8 @@ def _verify(args: argparse.Namespace) -> None:
     wrong = 0
     for build in verify_sou_vqa(prompts=load_prompts(args.prompt), pictures=args.pictures):
         found = f"{len(build.problems)} problems" if build.problems else "all is well"
-        print(f"{args.dataset}, {', '.join(build.configs)}: {build.rows} rows, {found}")
+        what = f"{len(build.configs)} configs, the largest of {build.rows} rows"
+        print(f"{args.dataset}, {build.folder.name[:16]}: {what}, {found}")
         for problem in build.problems[:PROBLEMS_SHOWN]:
             print(f"  {problem.row_id or 'the dataset'}: {problem.field}: {problem.message}")
         wrong += len(build.problems)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import ClassLabel, Features, Image, List, Value
 
 from soubench.builders.errors import BuildError, FormatError
@@ -304,12 +306,11 @@ def _verify_build(
         problems += verify(everything.remove_columns("image"), described, prompts)
         for name, table in tables.items():
             selection = CONFIGS[name]
-            wanted = everything.filter(
-                lambda task, subset, s=selection: subset in s.subsets and s.task in (None, task),
-                input_columns=["task", "subset"],
-                keep_in_memory=True,
-            ).flatten_indices(keep_in_memory=True)
-            if not wanted.data.table.equals(table.data.table):
+            every = everything.data.table
+            wanted = pc.is_in(every["subset"], pa.array(selection.subsets))
+            if selection.task is not None:
+                wanted = pc.and_(wanted, pc.equal(every["task"], selection.task.value))
+            if not every.filter(wanted).equals(table.data.table):
                 message = f"the rows of {name} are not those of {largest}"
                 problems.append(Problem("", "config", message))
         problems += _picture_problems(everything, described, pictures=pictures)
