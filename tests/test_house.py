@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "dataset_scripts": {"builders", "dataset_scripts"},
     "inference": {"builders", "inference"},
     "metrics": set(),
-    "soubench": {"builders", "dataset_scripts", "inference", "metrics"},
+    "soubench": {"builders", "commands", "dataset_scripts", "inference", "metrics"},
 }
 
 

@@ -1,0 +1,51 @@
+"""Write a built dataset as a folder that can be published."""
+
+import argparse
+from pathlib import Path
+
+from soubench.commands import Commands
+
+
+def add_parser(commands: Commands) -> None:
+    """Register ``export``."""
+    export = commands.add_parser(
+        "export", help="write a built dataset as a folder that can be published"
+    )
+    export.add_argument("dataset", help="name of a built dataset")
+    export.add_argument("folder", metavar="DIR", type=Path)
+    export.add_argument(
+        "--pictures",
+        choices=("all", "none"),
+        default="all",
+        help="all that may be passed on (default), or none: labels only",
+    )
+    export.add_argument(
+        "--i-have-the-right-to-redistribute",
+        dest="have_the_right",
+        action="store_true",
+        help="export pictures whose licenses do not allow it as such",
+    )
+    export.add_argument("--fingerprint", help="which build, where the cache holds several")
+    export.set_defaults(command=_export)
+
+
+def _export(args: argparse.Namespace) -> None:
+    from soubench.builders.publishing.export import export_dataset
+
+    done = export_dataset(
+        args.dataset,
+        args.folder.expanduser(),
+        fingerprint=args.fingerprint,
+        pictures=args.pictures,
+        have_the_right=args.have_the_right,
+    )
+    print(
+        f"{done['folder']}: {done['rows']} rows, {done['pictures']} pictures, "
+        f"{done['parquet_bytes'] / 1e6:.1f} MB, configs {', '.join(done['configs'][:4])}, .."
+    )
+    if done["withheld"]:
+        print(
+            f"Without the pictures of {', '.join(done['withheld'])}, which may not be passed on; "
+            "whoever has them runs soubench attach."
+        )
+    print(f'Load it: load_dataset("{done["folder"]}", "{done["configs"][0]}")')
