@@ -8,7 +8,7 @@ from soubench.builders.scene import Box, Quad, Scene, SceneObject
 from soubench.builders.sou.subsets import Subset
 
 CATEGORIES = ("car", "van", "bus", "truck", "motor", "bicycle", "people", "tricycle")
-SUBSET = Subset("a-visdrone", "aerial", "visdrone", 514, 317)
+SUBSET = Subset("a-visdrone", "aerial", "visdrone", 514)
 
 
 def make_object(

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
 
 import PIL
 from tqdm import tqdm
@@ -31,6 +32,7 @@ from soubench.builders.sou.questions import (
     assign_letters,
     candidate,
     sample_key,
+    tasks_for,
 )
 from soubench.builders.sou.render import Rendered, RenderJob, file_stem, render
 from soubench.builders.sou.subsets import Selection, Subset, Task
@@ -53,7 +55,7 @@ class BuildOptions:
     Attributes:
         seed: Seed of every draw.
         mode: How distractors are drawn.
-        pictures: Pictures per subset: a number, ``all``, or None for the subset's own size.
+        pictures: Pictures per subset: a number, ``all``, or None for the subset's own number.
         workers: Processes that decode and mark pictures; changes no byte of the result.
         max_pixels: Larger pictures are refused.
         prompts: The words of the questions.
@@ -65,6 +67,16 @@ class BuildOptions:
     workers: int = 1
     max_pixels: int = MAX_PICTURE_PX
     prompts: Prompts = field(default_factory=load_prompts)
+
+
+class Apart(Protocol):
+    """Says which pictures would leak into another dataset."""
+
+    def by_group(self, subset: Subset, picture: SouPicture) -> str:
+        """Return why a picture may not take part going by its group, or nothing."""
+
+    def by_picture(self, subset: Subset, pictures: Sequence[SouPicture]) -> dict[str, str]:
+        """Return image id -> reason for the sampled pictures that may not take part."""
 
 
 @dataclass(slots=True)
@@ -140,6 +152,7 @@ def build(
     options: BuildOptions,
     *,
     pictures_folder: Path,
+    apart: Apart | None = None,
 ) -> SouBuild:
     """Build the questions of ``subsets`` and write the pictures that they need.
 
@@ -147,9 +160,10 @@ def build(
         dataset: Name of the dataset.
         version: Its version, part of every draw's key.
         subsets: What to build, in the fixed order of the dataset.
-        folders: Source name -> where it lies.
+        folders: Subset name -> where its source lies, and which split is read.
         options: What the user chose.
         pictures_folder: New pictures go to ``<pictures_folder>/<subset>/``.
+        apart: Leaves out what would leak into another dataset.
 
     Raises:
         FormatError: A source is not what its reader expects.
@@ -160,7 +174,7 @@ def build(
     empty: dict[str, tuple[ReadReport, LeftOut]] = {}
     for subset in subsets:
         outcome = _build_subset(
-            subset, folders[subset.source], options, key, pictures_folder / subset.name
+            subset, folders[subset.name], options, key, pictures_folder / subset.name, apart
         )
         if isinstance(outcome, SubsetBuild):
             built.append(outcome)
@@ -182,34 +196,53 @@ def explain_empty(item: tuple[str, tuple[ReadReport, LeftOut]]) -> str:
     listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items())) or "none"
     return (
         f"{name}: {read.pictures} pictures read from {read.source} ({read.split}), "
-        f"none can carry all six sub-tasks; left out by reason: {listed}."
+        f"none can carry the sub-tasks; left out by reason: {listed}."
     )
 
 
 def _build_subset(
-    subset: Subset, folder: SourceFolder, options: BuildOptions, key: Key, pictures_folder: Path
+    subset: Subset,
+    folder: SourceFolder,
+    options: BuildOptions,
+    key: Key,
+    pictures_folder: Path,
+    apart: Apart | None,
 ) -> SubsetBuild | tuple[ReadReport, LeftOut]:
     read = ReadReport(max_pixels=options.max_pixels)
     left_out = LeftOut()
-    pool: list[Candidate] = []
+    prepared: list[SouPicture] = []
     scenes = SOURCES[subset.source].read(folder.root.resolve(), folder.split, read)
     for scene in tqdm(scenes, desc=f"{subset.name}: reading", unit=" pictures"):
         picture = prepare(scene, subset)
-        found = picture if isinstance(picture, str) else candidate(picture, options.mode, key, Task)
+        if isinstance(picture, str):
+            left_out.add(picture, scene.image_id)
+        else:
+            prepared.append(picture)
+    # Readers know all categories of a split only at its end.
+    tasks = tasks_for(read.categories)
+    pool: list[Candidate] = []
+    for picture in prepared:
+        found: Candidate | str = apart.by_group(subset, picture) if apart else ""
+        if not found:
+            found = candidate(picture, options.mode, key, tasks)
         if isinstance(found, str):
-            left_out.add(found, scene.image_id)
+            left_out.add(found, picture.image_id)
         else:
             pool.append(found)
     pool.sort(key=lambda c: sample_key(options.seed, c.picture))
-    wanted = subset.test_pictures if options.pictures is None else options.pictures
-    limit = None if wanted == "all" else int(wanted)
+    wanted = subset.pictures if options.pictures is None else options.pictures
+    limit = None if wanted is None or wanted == "all" else int(wanted)
 
     rendered: dict[str, Rendered] = {}
     while True:
         sampled = pool[:limit]
         if not sampled:
             return read, left_out
-        asked = ask(sampled, read.categories, options.mode, key)
+        failed = apart.by_picture(subset, [c.picture for c in sampled]) if apart else {}
+        if failed:
+            pool = _without(pool, failed, left_out)
+            continue
+        asked = ask(sampled, read.categories, options.mode, key, small_area_px=subset.small_area_px)
         failed = dict(asked.unable)
         if not failed:
             todo = [c for c in sampled if c.picture.image_id not in rendered]
@@ -222,10 +255,8 @@ def _build_subset(
             failed |= _same_bytes(sampled, rendered, failed)
         if not failed:
             break
-        for image_id, reason in failed.items():
-            message = rendered[image_id].message if image_id in rendered else ""
-            left_out.add(reason, message or image_id)
-        pool = [c for c in pool if c.picture.image_id not in failed]
+        messages = {image_id: result.message for image_id, result in rendered.items()}
+        pool = _without(pool, failed, left_out, messages)
     return SubsetBuild(
         subset=subset,
         split=folder.split,
@@ -236,9 +267,24 @@ def _build_subset(
         asked=asked,
         rendered={c.picture.image_id: rendered[c.picture.image_id] for c in sampled},
         system_prompt=options.prompts.system(
-            subset.source, read.categories, oriented=sampled[0].picture.oriented
+            subset.source,
+            read.categories,
+            oriented=sampled[0].picture.oriented,
+            small_area_px=subset.small_area_px,
         ),
     )
+
+
+def _without(
+    pool: Sequence[Candidate],
+    failed: Mapping[str, str],
+    left_out: LeftOut,
+    messages: Mapping[str, str] = MappingProxyType({}),
+) -> list[Candidate]:
+    """Take pictures out of the pool, by reason; the next ones in the order take their places."""
+    for image_id, reason in failed.items():
+        left_out.add(reason, messages.get(image_id) or image_id)
+    return [c for c in pool if c.picture.image_id not in failed]
 
 
 def _render(
@@ -300,7 +346,9 @@ def rows(result: SouBuild, selection: Selection, pictures_folder: Path) -> Itera
     for b, letters in zip(result.subsets, result.letters, strict=True):
         if b.subset.name not in selection.subsets:
             continue
-        asked = {task: {q.picture.image_id: q for q in b.asked.questions[task]} for task in tasks}
+        asked = {
+            task: {q.picture.image_id: q for q in b.asked.questions.get(task, ())} for task in tasks
+        }
         for c in b.candidates:
             picture = c.picture
             files = b.rendered[picture.image_id]
@@ -369,7 +417,13 @@ def fingerprint_head(result: SouBuild) -> dict[str, Any]:
         "prompts": result.options.prompts.digest,
         "pillow": PIL.__version__,
         "subsets": [
-            {"name": b.subset.name, "split": b.split, "statistics": b.asked.statistics.as_dict()}
+            {
+                "name": b.subset.name,
+                "scenario": b.subset.scenario,
+                "source": b.subset.source,
+                "split": b.split,
+                "statistics": b.asked.statistics.as_dict(),
+            }
             for b in result.subsets
         ],
     }

@@ -5,7 +5,7 @@ knowing how often each answer is right does not help (see ``alike``).
 """
 
 from collections.abc import Mapping, Sequence
-from math import cos, floor, radians, sin
+from math import cos, floor, radians, sin, sqrt
 
 from soubench.builders.keyed import KeyedRandom
 from soubench.builders.sou.geometry import iou_under, polygon
@@ -51,7 +51,7 @@ def draw_distractors(
     if task is Task.OL:
         if mode == "balanced":
             return _boxes_in_region(target, statistics, rng)
-        return _boxes_anywhere(target, picture, rng)
+        return _boxes_anywhere(target, picture, statistics.small_area_px, rng)
     if mode == "balanced" and can_be_alike(statistics.answers[task]):
         return alike(target.answer, statistics.answers[task], rng)
     answer = target.answer
@@ -95,20 +95,26 @@ def _categories(answer: str, categories: Sequence[str], rng: KeyedRandom) -> lis
     return rng.sample(list(others.values()), WRONG)
 
 
-def _boxes_anywhere(target: Target, picture: SouPicture, rng: KeyedRandom) -> list[str] | str:
+def _boxes_anywhere(
+    target: Target, picture: SouPicture, small_area_px: float, rng: KeyedRandom
+) -> list[str] | str:
     """Draw boxes with sides 10..99 and area < 1024 anywhere in the picture.
 
+    For another bound of what is small the sides scale with it.
     For quads the rectangle is turned by a random angle about its center, so that a distractor
     cannot be told by its straight sides.
     """
     boxes: list[tuple[int, ...]] = []
+    scale = sqrt(small_area_px / SMALL_AREA_PX)
+    shortest = max(1, round(PAPER_MIN_SIDE_PX * scale))
+    longest = max(2, round(PAPER_MAX_SIDE_PX * scale))
     for _ in range(BOX_TRIES):
-        w = rng.integer(PAPER_MIN_SIDE_PX, PAPER_MAX_SIDE_PX)
-        h = rng.integer(PAPER_MIN_SIDE_PX, PAPER_MAX_SIDE_PX)
-        if w * h >= SMALL_AREA_PX:
+        w = rng.integer(shortest, longest)
+        h = rng.integer(shortest, longest)
+        if w * h >= small_area_px:
             continue
         shape = (w, h) if len(target.box) == 4 else turned(w, h, rng.uniform(0, 360))
-        if len(shape) == 8 and polygon(shape).area >= SMALL_AREA_PX:
+        if len(shape) == 8 and polygon(shape).area >= small_area_px:
             continue  # by rounding its corners
         size = shape_size(shape)
         if size[0] > picture.width or size[1] > picture.height:

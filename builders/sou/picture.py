@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soubench.builders.scene import Box, Quad, Scene, SceneObject
-from soubench.builders.sou.subsets import SMALL_AREA_PX, Subset
+from soubench.builders.sou.subsets import Subset
 
 FloatArray = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ def prepare(scene: Scene, subset: Subset) -> SouPicture | str:
         return "picture_over_max_pixels"
     shrunk = False
     if subset.shrink_to_small:
-        smaller = shrink(scene)
+        smaller = shrink(scene, subset.small_area_px)
         shrunk = smaller is not scene
         scene = smaller
         if any(min(x2 - x1, y2 - y1) < 1 for x1, y1, x2, y2 in (o.box_xyxy for o in scene.objects)):
@@ -99,8 +99,8 @@ def prepare(scene: Scene, subset: Subset) -> SouPicture | str:
     objects = sorted(scene.objects, key=lambda o: (o.box_xyxy, o.category, o.quad_xy8 or ()))
     ignored = [o for o in objects if o.ignore]
     counted = [o for o in objects if not o.ignore]
-    small = [o for o in counted if o.area_px <= SMALL_AREA_PX]
-    large = [o for o in counted if o.area_px > SMALL_AREA_PX]
+    small = [o for o in counted if o.area_px <= subset.small_area_px]
+    large = [o for o in counted if o.area_px > subset.small_area_px]
     if not small:
         return "no_small_object"
     with_quads = [o.quad_xy8 for o in small if o.quad_xy8 is not None]
@@ -129,16 +129,20 @@ def _boxes(objects: Sequence[SceneObject]) -> FloatArray:
     return np.array([o.box_xyxy for o in objects], dtype=np.float64).reshape(-1, 4)
 
 
-def shrink(scene: Scene) -> Scene:
+def shrink(scene: Scene, small_area_px: float) -> Scene:
     """Scale a scene so that its largest labelled object is small (Sec. 3.3, underwater).
 
     s = min(1, sqrt(1024 / area of the largest labelled object)). Sides are rounded down, so that
-    no object ends above 1024 px²; boxes scale with the picture's real sides.
+    no object ends above the bound; boxes scale with the picture's real sides.
+
+    Args:
+        scene: The scene.
+        small_area_px: The bound in px², the paper's 1024.
     """
     largest = max((o.area_px for o in scene.objects), default=0.0)
-    if largest <= SMALL_AREA_PX:
+    if largest <= small_area_px:
         return scene
-    scale = sqrt(SMALL_AREA_PX / largest)
+    scale = sqrt(small_area_px / largest)
     width, height = max(1, int(scene.width * scale)), max(1, int(scene.height * scale))
     sx, sy = width / scene.width, height / scene.height
 
@@ -159,7 +163,7 @@ def shrink(scene: Scene) -> Scene:
             o,
             box_xyxy=Box(x(x1), y(y1), x(x2), y(y2)),
             # Rounding of the product alone could leave the largest object a hair over the bound.
-            area_px=min(o.area_px * sx * sy, SMALL_AREA_PX),
+            area_px=min(o.area_px * sx * sy, small_area_px),
             quad_xy8=quad,
             mask=None,
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from soubench.builders.errors import FormatError
 from soubench.builders.sou.questions import LETTERS
-from soubench.builders.sou.subsets import SMALL_AREA_PX, Task
+from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import Mode, Target
 
 PROMPT_FILE = "prompts_v1.toml"
@@ -64,12 +64,14 @@ class Prompts:
         lines = [option.format(letter=a, text=b) for a, b in zip(LETTERS, options, strict=True)]
         return "\n".join([question, *lines, self.texts["choices"]["request"]])
 
-    def system(self, source: str, categories: Sequence[str], *, oriented: bool) -> str:
+    def system(
+        self, source: str, categories: Sequence[str], *, oriented: bool, small_area_px: float
+    ) -> str:
         """Return P1 + P2 of one subset: what is small, and which categories count."""
         words = self.texts["system"]
         box_format = words["quad_format" if oriented else "box_format"]
         parts = [
-            words["small"].format(area=SMALL_AREA_PX, box_format=box_format),
+            words["small"].format(area=f"{small_area_px:g}", box_format=box_format),
             words["categories"].format(categories=", ".join(categories)),
         ]
         note = self.texts["notes"].get(source)

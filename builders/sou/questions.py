@@ -11,7 +11,7 @@ from soubench.builders.keyed import KeyedRandom, keyed_hash
 from soubench.builders.sou.distractors import draw_distractors, normalized
 from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.statistics import OPTIONS, Statistics, freeze, thinned_count
-from soubench.builders.sou.subsets import Task
+from soubench.builders.sou.subsets import SMALL_AREA_PX, Task
 from soubench.builders.sou.tasks import ASK, Mode, Target
 
 LETTERS = "ABCD"
@@ -100,6 +100,19 @@ def sample_key(seed: int, picture: SouPicture) -> tuple[int, str]:
     return keyed_hash("sample", seed, picture.source, picture.image_id), picture.image_id
 
 
+def tasks_for(categories: Iterable[str]) -> tuple[Task, ...]:
+    """Return the sub-tasks that labels of these categories can carry.
+
+    CR and POI need four categories for their options, CE three for four numbers from 0.
+
+    >>> tasks_for(["ship", "plane", "car"])
+    (<Task.CE: 'CE'>, <Task.OC: 'OC'>, <Task.OL: 'OL'>, <Task.SCC: 'SCC'>)
+    """
+    n = len({normalized(category) for category in categories})
+    least = {Task.CE: OPTIONS - 1, Task.CR: OPTIONS, Task.POI: OPTIONS}
+    return tuple(task for task in Task if n >= least.get(task, 1))
+
+
 def candidate(picture: SouPicture, mode: Mode, key: Key, tasks: Iterable[Task]) -> Candidate | str:
     """Find the targets of all ``tasks``, or the first reason why one cannot be asked."""
     targets: dict[Task, Target] = {}
@@ -112,21 +125,27 @@ def candidate(picture: SouPicture, mode: Mode, key: Key, tasks: Iterable[Task]) 
 
 
 def ask(
-    candidates: Sequence[Candidate], categories: tuple[str, ...], mode: Mode, key: Key
+    candidates: Sequence[Candidate],
+    categories: tuple[str, ...],
+    mode: Mode,
+    key: Key,
+    *,
+    small_area_px: float = SMALL_AREA_PX,
 ) -> Asked:
     """Ask every sub-task about every picture of one sampled subset.
 
     Args:
-        candidates: The sampled pictures, at least one.
+        candidates: The sampled pictures, at least one, all with targets of the same sub-tasks.
         categories: The subset's category list.
         mode: How distractors are drawn.
         key: Version and seed of the build.
+        small_area_px: The subset's bound of what is small, in px².
     """
-    asked = {task: list(candidates) for task in Task}
+    asked = {task: list(candidates) for task in candidates[0].targets}
     thinned: dict[Task, int] = {}
     unbalanced: list[Task] = []
     if mode == "balanced":
-        for task in Task:
+        for task in asked:
             if task is Task.OL:
                 continue
             kept = _thin(asked[task], task, key)
@@ -140,6 +159,7 @@ def ask(
         [c.picture for c in candidates],
         {task: [c.targets[task] for c in rows] for task, rows in asked.items()},
         categories,
+        small_area_px,
     )
     unable: dict[str, str] = {}
     questions: dict[Task, tuple[Question, ...]] = {}

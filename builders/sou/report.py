@@ -16,6 +16,7 @@ from soubench.builders.sou.questions import (
     ask,
     assign_letters,
     candidate,
+    tasks_for,
 )
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import MODES, Mode
@@ -58,6 +59,9 @@ def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  
         "left_out_examples": dict(sorted(b.left_out.examples.items())),
         "pictures_wanted": b.wanted,
         "pictures": len(b.candidates),
+        "cannot_be_asked": [
+            task.value for task in Task if task not in tasks_for(b.read.categories)
+        ],
         "rows": {task.value: len(rows) for task, rows in b.asked.questions.items()},
         "thinned": {task.value: n for task, n in b.asked.thinned.items()},
         "unbalanced": [task.value for task in b.asked.unbalanced],
@@ -89,7 +93,7 @@ def baselines_of(b: SubsetBuild, result: SouBuild, mode: Mode) -> dict[Task, lis
     if mode == result.options.mode:
         asked = b.asked
     else:
-        other = _asked_in(mode, b.candidates, b.read.categories, key)
+        other = _asked_in(mode, b.candidates, b.read.categories, key, b.subset.small_area_px)
         if other is None:
             return {}
         asked = other
@@ -102,11 +106,15 @@ def baselines_of(b: SubsetBuild, result: SouBuild, mode: Mode) -> dict[Task, lis
 
 
 def _asked_in(
-    mode: Mode, candidates: Sequence[Candidate], categories: tuple[str, ...], key: Key
+    mode: Mode,
+    candidates: Sequence[Candidate],
+    categories: tuple[str, ...],
+    key: Key,
+    small_area_px: float,
 ) -> Asked | None:
-    again = [candidate(c.picture, mode, key, Task) for c in candidates]
+    again = [candidate(c.picture, mode, key, c.targets) for c in candidates]
     able = [c for c in again if isinstance(c, Candidate)]
-    return ask(able, categories, mode, key) if able else None
+    return ask(able, categories, mode, key, small_area_px=small_area_px) if able else None
 
 
 def warnings_of(data: dict[str, Any]) -> list[str]:
@@ -144,6 +152,10 @@ def _subset_text(name: str, subset: dict[str, Any]) -> list[str]:
         if counts:
             listed = ", ".join(f"{reason} {n}" for reason, n in counts.items())
             lines.append(f"  {label}: {listed}")
+    if subset["cannot_be_asked"]:
+        tasks = ", ".join(subset["cannot_be_asked"])
+        n = len(read["categories"])
+        lines.append(f"  left out, since the labels have too few categories ({n}): {tasks}")
     if subset["unbalanced"]:
         tasks = ", ".join(subset["unbalanced"])
         lines.append(f"  not balanced, fewer than four different answers occur: {tasks}")

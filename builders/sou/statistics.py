@@ -25,6 +25,7 @@ class Statistics:
     """What the distractors of one subset know about it.
 
     Attributes:
+        small_area_px: An object is small if its area is at most this, in px².
         categories: The subset's category list.
         object_counts: Least and largest number of small objects of a picture.
         category_counts: Least and largest number of small objects of one category of a picture,
@@ -34,6 +35,7 @@ class Statistics:
         shape_bins: Shapes of the OL targets, sorted by size and cut into bins of like size.
     """
 
+    small_area_px: float
     categories: tuple[str, ...]
     object_counts: tuple[int, int]
     category_counts: tuple[int, int]
@@ -52,6 +54,7 @@ class Statistics:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for the fingerprint and the card."""
         return {
+            "small_area_px": self.small_area_px,
             "categories": list(self.categories),
             "object_counts": list(self.object_counts),
             "category_counts": list(self.category_counts),
@@ -104,6 +107,7 @@ def freeze(
     pictures: Sequence[SouPicture],
     targets: Mapping[Task, Sequence[Target]],
     categories: tuple[str, ...],
+    small_area_px: float,
 ) -> Statistics:
     """Count a sampled set.
 
@@ -111,6 +115,7 @@ def freeze(
         pictures: The sampled pictures of one subset, at least one.
         targets: The targets that are asked, per sub-task.
         categories: The subset's category list.
+        small_area_px: The subset's bound of what is small, in px².
     """
     objects = [len(picture.categories) for picture in pictures]
     per_category = [n for picture in pictures for n in picture.counts.values()]
@@ -119,12 +124,13 @@ def freeze(
         key=lambda shape: (shape_class(shape), shape),
     )
     return Statistics(
+        small_area_px=small_area_px,
         categories=categories,
         object_counts=(min(objects), max(objects)),
         category_counts=(min(per_category), max(per_category)),
         answers={
-            task: Counter(target.answer for target in targets[task])
-            for task in Task
+            task: Counter(target.answer for target in asked)
+            for task, asked in targets.items()
             if task is not Task.OL
         },
         shape_bins=_bins(shapes),

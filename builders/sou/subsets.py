@@ -1,7 +1,7 @@
-"""The five subsets of SOU-VQA and SOU-Train, and the config names made from them (Table 1)."""
+"""The subsets of SOU-VQA and SOU-Train, and the config names made from them (Table 1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -22,15 +22,14 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """One detection source as it is used by the SOU datasets.
+    """One detection source, or one split of it, as a dataset of questions uses it.
 
     Attributes:
-        name: Config name and value of the ``subset`` column.
-        scenario: ``driving``, ``aerial`` or ``underwater``.
+        name: Value of the ``subset`` column.
+        scenario: ``driving``, ``aerial`` or ``underwater``; the dataset's name for others.
         source: Name in the table of sources.
-        test_pictures: Pictures sampled for SOU-VQA (Table 1).
-        train_pictures: Pictures sampled for SOU-Train: 1,871 shared out as SOU-VQA's (not in
-            the paper).
+        pictures: Pictures that are sampled; None for all.
+        small_area_px: An object is small if its area is at most this, in px².
         max_pixels: Larger pictures are left out (the authors' generator, SODA-D only).
         shrink_to_small: Scale each picture so that its largest labelled object is small.
         min_side_px: Pictures whose shorter side falls under this after scaling are left out
@@ -40,8 +39,8 @@ class Subset:
     name: str
     scenario: str
     source: str
-    test_pictures: int
-    train_pictures: int
+    pictures: int | None = None
+    small_area_px: float = SMALL_AREA_PX
     max_pixels: int | None = None
     shrink_to_small: bool = False
     min_side_px: int = 0
@@ -51,22 +50,36 @@ SUBSETS: Mapping[str, Subset] = MappingProxyType(
     {
         subset.name: subset
         for subset in (
-            Subset("driving", "driving", "soda-d", 1072, 661, max_pixels=6_000_000),
-            Subset("a-visdrone", "aerial", "visdrone", 514, 317),
-            Subset("a-aitod", "aerial", "ai-tod", 410, 253),
-            Subset("a-soda", "aerial", "soda-a", 328, 202),
+            Subset("driving", "driving", "soda-d", 1072, max_pixels=6_000_000),
+            Subset("a-visdrone", "aerial", "visdrone", 514),
+            Subset("a-aitod", "aerial", "ai-tod", 410),
+            Subset("a-soda", "aerial", "soda-a", 328),
             Subset(
                 "underwater",
                 "underwater",
                 "ruod",
                 710,
-                438,
                 shrink_to_small=True,
                 min_side_px=233,
             ),
         )
     }
 )
+"""The subsets of SOU-VQA with the pictures that are sampled of each (Table 1)."""
+
+TRAIN_SUBSETS: Mapping[str, Subset] = MappingProxyType(
+    {
+        name: replace(SUBSETS[name], pictures=pictures)
+        for name, pictures in {
+            "driving": 661,
+            "a-visdrone": 317,
+            "a-aitod": 253,
+            "a-soda": 202,
+            "underwater": 438,
+        }.items()
+    }
+)
+"""The subsets of SOU-Train: 1,871 pictures shared out as SOU-VQA's (not in the paper)."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

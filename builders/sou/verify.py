@@ -14,7 +14,7 @@ from soubench.builders.sou.distractors import normalized
 from soubench.builders.sou.fingerprint import fingerprint, objects_digest
 from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS
-from soubench.builders.sou.subsets import SMALL_AREA_PX, SUBSETS, Task
+from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import DIRECTIONS, Mode, Target
 
 Row = Mapping[str, Any]
@@ -81,35 +81,30 @@ def _row_problems(
         where = f"{row['subset']}, {row['image_id']}, {row['task']}"
         yield Problem(row["id"], "id", f"the manifest knows no row of {where}")
         return
-    (categories,) = (
-        subset["statistics"]["categories"]
-        for subset in manifest["head"]["subsets"]
-        if subset["name"] == row["subset"]
-    )
-    yield from _frame_problems(row, picture)
-    yield from _objects_problems(row, picture)
-    yield from _option_problems(row, categories)
+    (subset,) = (s for s in manifest["head"]["subsets"] if s["name"] == row["subset"])
+    yield from _frame_problems(row, picture, subset)
+    yield from _objects_problems(row, picture, subset["statistics"]["small_area_px"])
+    yield from _option_problems(row, subset["statistics"]["categories"])
     yield from _answer_problems(row, mode, picture)
     if words is not None:
-        yield from _word_problems(row, mode, words, categories)
+        yield from _word_problems(row, mode, words, subset)
 
 
 def _letter(answer: int | str) -> str:
     return answer if isinstance(answer, str) else LETTERS[answer]
 
 
-def _frame_problems(row: Row, picture: Picture) -> Iterator[Problem]:
+def _frame_problems(row: Row, picture: Picture, subset: Mapping[str, Any]) -> Iterator[Problem]:
     expected = f"{row['subset']}/{row['image_id']}/{row['task'].lower()}"
     if row["id"] != expected:
         yield Problem(row["id"], "id", f"expected {expected!r}")
-    subset = SUBSETS.get(row["subset"])
-    if subset is not None and row["scenario"] != subset.scenario:
-        yield Problem(row["id"], "scenario", f"expected {subset.scenario!r}")
+    if row["scenario"] != subset["scenario"]:
+        yield Problem(row["id"], "scenario", f"expected {subset['scenario']!r}")
     if row["group_id"] != picture["group_id"]:
         yield Problem(row["id"], "group_id", f"expected {picture['group_id']!r}")
 
 
-def _objects_problems(row: Row, picture: Picture) -> Iterator[Problem]:
+def _objects_problems(row: Row, picture: Picture, small_area_px: float) -> Iterator[Problem]:
     objects = row["objects"]
     if objects_digest(objects) != picture["objects_sha256"]:
         yield Problem(row["id"], "objects", "they are not those of the build")
@@ -123,7 +118,7 @@ def _objects_problems(row: Row, picture: Picture) -> Iterator[Problem]:
         return
     for i, (box, area) in enumerate(zip(objects["box_xyxy"], objects["area_px"], strict=True)):
         x1, y1, x2, y2 = box
-        if not (x1 < x2 and y1 < y2 and 0 < area <= SMALL_AREA_PX):
+        if not (x1 < x2 and y1 < y2 and 0 < area <= small_area_px):
             yield Problem(row["id"], "objects", f"object {i} is not small: {box}, {area} px²")
         elif not quads and abs(area - (x2 - x1) * (y2 - y1)) > AREA_SLACK_PX:
             yield Problem(row["id"], "objects", f"object {i} at {box} does not have {area} px²")
@@ -249,7 +244,7 @@ _DERIVE: Mapping[Task, Callable[[Row, Mode, Picture], str | None]] = {
 
 
 def _word_problems(
-    row: Row, mode: Mode, prompts: Prompts, categories: Sequence[str]
+    row: Row, mode: Mode, prompts: Prompts, subset: Mapping[str, Any]
 ) -> Iterator[Problem]:
     evidence = row["evidence"]
     point = evidence["point_xy"]
@@ -263,9 +258,13 @@ def _word_problems(
     expected = prompts.question(Task(row["task"]), target, mode)
     if row["question"] != expected:
         yield Problem(row["id"], "question", f"expected {expected!r}, got {row['question']!r}")
-    source = SUBSETS[row["subset"]].source if row["subset"] in SUBSETS else ""
-    oriented = bool(row["objects"]["quad_xy8"])
-    if row["system_prompt"] != prompts.system(source, categories, oriented=oriented):
+    expected = prompts.system(
+        subset["source"],
+        subset["statistics"]["categories"],
+        oriented=bool(row["objects"]["quad_xy8"]),
+        small_area_px=subset["statistics"]["small_area_px"],
+    )
+    if row["system_prompt"] != expected:
         yield Problem(row["id"], "system_prompt", "it is not that of this subset")
 
 

@@ -12,7 +12,7 @@ def add_parser(commands: Commands) -> None:
     verify = commands.add_parser(
         "verify", help="derive every answer of a built dataset anew and check its fingerprint"
     )
-    verify.add_argument("dataset", choices=("sou-vqa",))
+    verify.add_argument("dataset", help="name of a built dataset")
     verify.add_argument(
         "--prompt", metavar="FILE", type=Path, help="the prompt file it was built with"
     )
@@ -24,10 +24,12 @@ def add_parser(commands: Commands) -> None:
 
 def _verify(args: argparse.Namespace) -> None:
     from soubench.builders.sou.prompts import load_prompts
-    from soubench.dataset_scripts.sou_vqa.sou_vqa import verify_sou_vqa
+    from soubench.dataset_scripts.sou import verify_sou
 
     wrong = 0
-    for build in verify_sou_vqa(prompts=load_prompts(args.prompt), pictures=args.pictures):
+    for build in verify_sou(
+        args.dataset, prompts=load_prompts(args.prompt), pictures=args.pictures
+    ):
         found = f"{len(build.problems)} problems" if build.problems else "all is well"
         what = f"{len(build.configs)} configs, the largest of {build.rows} rows"
         print(f"{args.dataset}, {build.folder.name[:16]}: {what}, {found}")

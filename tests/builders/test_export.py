@@ -20,7 +20,8 @@ from soubench.builders.shapes.build import ShapesOptions
 from soubench.builders.sou.build import BuildOptions
 from soubench.builders.sou.subsets import CONFIGS, SUBSETS
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
-from soubench.dataset_scripts.sou_vqa.sou_vqa import FEATURES, build_sou_vqa
+from soubench.dataset_scripts.sou import FEATURES
+from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
 
 PICTURES = 3
 SHAPES = {"train": 5, "test": 4, "od_size": 2}

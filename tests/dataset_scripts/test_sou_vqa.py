@@ -21,7 +21,7 @@ from PIL import Image
 from soubench.builders.demo_scenes import write_demo_source, write_demo_sources
 from soubench.builders.sou.subsets import CONFIGS, GROUPS, SUBSETS
 from soubench.cli import main
-from soubench.dataset_scripts.sou_vqa.sou_vqa import FEATURES
+from soubench.dataset_scripts.sou import FEATURES
 
 PICTURES = 6
 

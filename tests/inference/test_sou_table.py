@@ -33,8 +33,8 @@ def test_every_models_aerial_row_follows_from_its_subset_rows_but_the_human_one(
             continue
         scores = {
             (line["subset"], task): Score(
-                float(line[task]) / 100 * SUBSETS[line["subset"]].test_pictures,
-                SUBSETS[line["subset"]].test_pictures,
+                float(line[task]) / 100 * SUBSETS[line["subset"]].pictures,
+                SUBSETS[line["subset"]].pictures,
             )
             for line in subsets
             if line["model"] == row["model"]

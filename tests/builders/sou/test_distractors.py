@@ -21,6 +21,7 @@ KEY = Key("1.0.0", 0)
 
 def statistics(**changes: object) -> Statistics:
     given = {
+        "small_area_px": 1024,
         "categories": CATEGORIES,
         "object_counts": (3, 40),
         "category_counts": (1, 25),
