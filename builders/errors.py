@@ -26,3 +26,7 @@ class BuildError(SoubenchError):
 
 class PublishError(SoubenchError):
     """A built dataset or a metric cannot be put where it should go."""
+
+
+class RunError(SoubenchError):
+    """A model cannot be run, or a run's folder cannot be written, resumed or read."""
