@@ -12,6 +12,10 @@ class FormatError(SoubenchError):
     """An annotation file or folder is not what its reader expects."""
 
 
+class SplitError(FormatError):
+    """A folder does not have the split that was asked for."""
+
+
 class PictureError(SoubenchError):
     """A picture cannot be used; ``reason`` is the name it is counted under in a report."""
 

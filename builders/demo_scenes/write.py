@@ -22,13 +22,17 @@ FOLDERS = {
 SPLITS = {"soda-d": "val", "visdrone": "val", "ai-tod": "val", "soda-a": "val", "ruod": "test"}
 JPEG_QUALITY = 92
 FIRST_TILE_ID = 1101
+FIRST_TRAIN_PICTURE = 10_000
+"""Pictures of the training split are drawn and named from this number on."""
 CUT_PX = 5
 
 Json = dict[str, Any]
 Pictures = Iterator[tuple[int, DemoPicture]]
 
 
-def write_demo_sources(root: Path, *, pictures: int = 12, seed: int = 0) -> dict[str, Path]:
+def write_demo_sources(
+    root: Path, *, pictures: int = 12, seed: int = 0, train_pictures: int = 0
+) -> dict[str, Path]:
     """Write a demo edition of all five sources.
 
     Args:
@@ -36,6 +40,7 @@ def write_demo_sources(root: Path, *, pictures: int = 12, seed: int = 0) -> dict
         pictures: Number of pictures per source. More keep the earlier ones as they are.
         seed: Another seed gives other pictures. The same seed gives the same bytes under the same
             Pillow version.
+        train_pictures: Number of pictures of a training split per source.
 
     Returns:
         Source name to its folder: ``soda-d``, ``visdrone``, ``ai-tod``, ``soda-a``, ``ruod``.
@@ -43,11 +48,22 @@ def write_demo_sources(root: Path, *, pictures: int = 12, seed: int = 0) -> dict
     Raises:
         BuildError: One of the folders is there already.
     """
-    return {name: write_demo_source(name, root, pictures=pictures, seed=seed) for name in FOLDERS}
+    return {
+        name: write_demo_source(
+            name, root, pictures=pictures, seed=seed, train_pictures=train_pictures
+        )
+        for name in FOLDERS
+    }
 
 
 def write_demo_source(
-    name: str, root: Path, *, pictures: int = 12, seed: int = 0, size_wh: SizeWh | None = None
+    name: str,
+    root: Path,
+    *,
+    pictures: int = 12,
+    seed: int = 0,
+    size_wh: SizeWh | None = None,
+    train_pictures: int = 0,
 ) -> Path:
     """Write a demo edition of one source and return its folder.
 
@@ -58,6 +74,7 @@ def write_demo_source(
         seed: Another seed gives other pictures.
         size_wh: Size of the pictures in px, at least 400 × 300; None for the source's own, which
             a question set needs of RUOD (it shrinks pictures and wants 233 px to be left).
+        train_pictures: Number of pictures of a training split, beside the evaluation split.
 
     Raises:
         BuildError: The name is unknown, no picture was asked for, or the folder is there already.
@@ -76,8 +93,13 @@ def write_demo_source(
         )
     staging = root / f".{FOLDERS[name]}.incomplete"
     shutil.rmtree(staging, ignore_errors=True)
-    drawn = ((i, draw_picture(name, i, seed=seed, size_wh=size_wh)) for i in range(pictures))
-    _WRITERS[name](staging, drawn)
+    parts = [(SPLITS[name], range(pictures))]
+    if train_pictures:
+        last = FIRST_TRAIN_PICTURE + train_pictures
+        parts.append(("train", range(FIRST_TRAIN_PICTURE, last)))
+    for split, numbers in parts:
+        drawn = ((i, draw_picture(name, i, seed=seed, size_wh=size_wh)) for i in numbers)
+        _WRITERS[name](staging, split, drawn)
     staging.rename(folder)
     return folder
 
@@ -109,7 +131,7 @@ def _category_records(name: str, first: int) -> list[Json]:
     return [{"id": category_id, "name": category} for category_id, category in names]
 
 
-def _write_soda_d(folder: Path, drawn: Pictures) -> None:
+def _write_soda_d(folder: Path, split: str, drawn: Pictures) -> None:
     categories = _category_records("soda-d", 1)
     ids = {record["name"]: record["id"] for record in categories}
     images: list[Json] = []
@@ -126,11 +148,11 @@ def _write_soda_d(folder: Path, drawn: Pictures) -> None:
                 "ignore": int(made.route is not None),
             })  # fmt: skip
     labels = {"images": images, "categories": categories, "annotations": annotations}
-    _save_text(json.dumps(labels), folder / "Annotations" / "val.json")
+    _save_text(json.dumps(labels), folder / "Annotations" / f"{split}.json")
 
 
-def _write_visdrone(folder: Path, drawn: Pictures) -> None:
-    part, world = folder / "VisDrone2019-DET-val", WORLDS["visdrone"]
+def _write_visdrone(folder: Path, split: str, drawn: Pictures) -> None:
+    part, world = folder / f"VisDrone2019-DET-{split}", WORLDS["visdrone"]
     for index, picture in drawn:
         sequence, frame = divmod(index, world.frames)
         stem = f"{sequence + 1:07d}_{1 + 240 * frame:05d}_d_{index + 1:07d}"
@@ -144,7 +166,7 @@ def _write_visdrone(folder: Path, drawn: Pictures) -> None:
         _save_text(text, part / "annotations" / f"{stem}.txt")
 
 
-def _write_ai_tod(folder: Path, drawn: Pictures) -> None:
+def _write_ai_tod(folder: Path, split: str, drawn: Pictures) -> None:
     categories = [{**record, "supercategory": "none"} for record in _category_records("ai-tod", 1)]
     ids = {record["name"]: record["id"] for record in categories}
     images: list[Json] = []
@@ -152,7 +174,7 @@ def _write_ai_tod(folder: Path, drawn: Pictures) -> None:
     for index, picture in drawn:
         # Two tiles of a large picture, like those that the source's own script cuts.
         file_name = f"{FIRST_TILE_ID + index // 2}__{600 * (index % 2)}_0.png"
-        _save(picture.image, folder / "images" / "val" / file_name)
+        _save(picture.image, folder / "images" / split / file_name)
         images.append(_image_record(index, file_name, picture.image))
         for made in picture.objects:
             x, y, width, height = bbox = [float(number) for number in _bbox_xywh(made)]
@@ -162,15 +184,15 @@ def _write_ai_tod(folder: Path, drawn: Pictures) -> None:
                 "bbox": bbox, "area": width * height, "iscrowd": 0, "segmentation": [outline],
             })  # fmt: skip
     labels = {"images": images, "categories": categories, "annotations": annotations}
-    _save_text(json.dumps(labels), folder / "annotations" / "aitod_val_v1.json")
+    _save_text(json.dumps(labels), folder / "annotations" / f"aitod_{split}_v1.json")
 
 
-def _write_soda_a(folder: Path, drawn: Pictures) -> None:
+def _write_soda_a(folder: Path, split: str, drawn: Pictures) -> None:
     categories = _category_records("soda-a", 0)
     ids = {record["name"]: record["id"] for record in categories}
     for index, picture in drawn:
         stem = f"{index + 1:05d}"
-        _save(picture.image, folder / "Images" / "val" / f"{stem}.jpg")
+        _save(picture.image, folder / "Images" / split / f"{stem}.jpg")
         annotations: list[Json] = []
         for made in picture.objects:
             poly = [round(number, 1) for number in made.quad_xy8]
@@ -186,17 +208,17 @@ def _write_soda_a(folder: Path, drawn: Pictures) -> None:
             "categories": categories,
             "annotations": annotations,
         }
-        _save_text(json.dumps(labels), folder / "Annotations" / "val" / f"{stem}.json")
+        _save_text(json.dumps(labels), folder / "Annotations" / split / f"{stem}.json")
 
 
-def _write_ruod(folder: Path, drawn: Pictures) -> None:
+def _write_ruod(folder: Path, split: str, drawn: Pictures) -> None:
     categories = [{**record, "supercategory": "none"} for record in _category_records("ruod", 1)]
     ids = {record["name"]: record["id"] for record in categories}
     images: list[Json] = []
     annotations: list[Json] = []
     for index, picture in drawn:
         file_name = f"{index + 1:06d}.jpg"
-        _save(picture.image, folder / "test" / file_name)
+        _save(picture.image, folder / split / file_name)
         images.append(_image_record(index + 1, file_name, picture.image))
         for made in picture.objects:
             _, _, width, height = bbox = _bbox_xywh(made)
@@ -206,10 +228,10 @@ def _write_ruod(folder: Path, drawn: Pictures) -> None:
                 "iscrowd": 0, "ignore": 0, "segmentation": [],
             })  # fmt: skip
     labels = {"images": images, "categories": categories, "annotations": annotations}
-    _save_text(json.dumps(labels), folder / "annotations" / "instances_test.json")
+    _save_text(json.dumps(labels), folder / "annotations" / f"instances_{split}.json")
 
 
-_WRITERS: dict[str, Callable[[Path, Pictures], None]] = {
+_WRITERS: dict[str, Callable[[Path, str, Pictures], None]] = {
     "soda-d": _write_soda_d,
     "visdrone": _write_visdrone,
     "ai-tod": _write_ai_tod,

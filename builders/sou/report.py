@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import PIL
@@ -47,7 +48,18 @@ def report(result: SouBuild) -> dict[str, Any]:
             for b, letters in zip(result.subsets, result.letters, strict=True)
         },
         "empty": {name: explain_empty((name, why)) for name, why in result.empty.items()},
+        "shared_groups": _shared_groups(result),
     }
+
+
+def _shared_groups(result: SouBuild) -> dict[str, int]:
+    """Count groups of pictures that lie in two subsets made of one source: leaks between splits."""
+    groups = {
+        b.subset.name: {(b.subset.source, c.picture.group_id) for c in b.candidates}
+        for b in result.subsets
+    }
+    shared = {f"{a} and {b}": len(groups[a] & groups[b]) for a, b in combinations(groups, 2)}
+    return {pair: n for pair, n in shared.items() if n}
 
 
 def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  # noqa: ANN401
@@ -118,11 +130,16 @@ def _asked_in(
 
 
 def warnings_of(data: dict[str, Any]) -> list[str]:
-    """Return what a user must not overlook: scenarios that lack a part."""
-    return [
+    """Return what a user must not overlook: subsets without rows, splits that share pictures."""
+    empty = [
         f"warning: {why} Configs of {name} alone are taken away."
         for name, why in data["empty"].items()
     ]
+    shared = [
+        f"warning: {n} picture names or groups lie in both {pair}."
+        for pair, n in data["shared_groups"].items()
+    ]
+    return empty + shared
 
 
 def report_text(data: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from soubench.builders.errors import FormatError, PictureError
+from soubench.builders.errors import FormatError, PictureError, SplitError
 from soubench.builders.images import PICTURE_SUFFIXES
 from soubench.builders.scene import ReadReport
 
@@ -274,7 +274,7 @@ def find_json(
         if fitting:
             return LabelFile(folder / fitting[0], files)
     found = listed(present) if present else "no JSON file"
-    raise FormatError(
+    raise SplitError(
         f"{source}: expected a JSON file of the split {split!r} (usually {layout}) below "
         f"{' or '.join(map(str, looked))}, found {found}. Check the folder and the split, or pass "
         "the path of the JSON file itself."
@@ -494,7 +494,7 @@ def _find_label_folder(
         if fitting and folder.name.casefold() not in names:
             return files, fitting[0]
     found = f"label folders {listed(holders)}" if holders else "no such folder"
-    raise FormatError(
+    raise SplitError(
         f"{source}: expected a folder {names[0]!r} with {suffix} files of the split {split!r} "
         f"(usually {layout}) below {' or '.join(map(str, looked))}, found {found}. Check the "
         "folder and the split."

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from soubench.builders.errors import FormatError, PictureError
+from soubench.builders.errors import FormatError, PictureError, SplitError
 from soubench.builders.images import PICTURE_SUFFIXES
 from soubench.builders.scene import ReadReport, Scene
 from soubench.builders.sources._door import (
@@ -205,7 +205,7 @@ def _find_list(found: _Set, split: str) -> Path:
     ]
     fitting = [path for path in lists if path.stem.casefold() == split.casefold()]
     if not fitting:
-        raise FormatError(
+        raise SplitError(
             f"{below.root}: expected ImageSets/Main/{split}.txt with the names of the pictures, "
             f"found {listed(lists) if lists else 'no list of pictures'}. Pass the split by the "
             "name of its list, or write the list."

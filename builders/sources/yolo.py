@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 
-from soubench.builders.errors import FormatError
+from soubench.builders.errors import FormatError, SplitError
 from soubench.builders.images import PICTURE_SUFFIXES
 from soubench.builders.scene import Mask, ReadReport, Scene
 from soubench.builders.sources._door import RawObject, RawPicture, Source, make_scene
@@ -243,7 +243,7 @@ def _entries(document: Mapping[str, Any], path: Path, split: str) -> list[str]:
     keys = [key for key in document if key not in _SETTINGS and document[key]]
     fitting = [key for key in keys if key == split] or [k for k in keys if names_split(k, split)]
     if len(fitting) != 1:
-        raise FormatError(
+        raise SplitError(
             f"{path}: expected a folder or list of pictures under {split!r}, found the keys "
             f"{', '.join(map(shorten, keys[:6])) or 'none'}. Pass the split by one of them."
         )

@@ -1,0 +1,1 @@
+"""SOU-Train: the questions of SOU-VQA to train on."""
