@@ -25,3 +25,14 @@ def installed_metrics():
     from soubench.builders.publishing.metric_cache import install_metrics
 
     return install_metrics()
+
+
+@pytest.fixture
+def empty_cache(tmp_path):
+    """A datasets cache of one test's own, as HF_DATASETS_CACHE sets it at start."""
+    import datasets
+
+    before = datasets.config.HF_DATASETS_CACHE
+    datasets.config.HF_DATASETS_CACHE = tmp_path / "datasets-cache"
+    yield tmp_path / "datasets-cache"
+    datasets.config.HF_DATASETS_CACHE = before

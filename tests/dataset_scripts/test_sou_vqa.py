@@ -50,12 +50,8 @@ def cache(tmp_path_factory, roots):
 
 
 @pytest.fixture
-def fresh(tmp_path):
-    """An empty cache for one test."""
-    before = datasets.config.HF_DATASETS_CACHE
-    use_cache(tmp_path / "cache")
-    yield tmp_path / "cache"
-    use_cache(before)
+def fresh(empty_cache):
+    return empty_cache
 
 
 def rows_of(config, cache, *, pictures=False):
