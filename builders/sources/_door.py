@@ -15,6 +15,8 @@ MIN_SIDE_PX = 1.0
 MIN_QUAD_AREA_PX = 1.0
 EDGE_SLACK_PX = 1e-6
 """A sum of two floats may pass the edge by rounding alone; that is no clipping."""
+SNAP_PX = 0.01
+"""Coordinates given as shares that come out this close to a whole pixel are that pixel."""
 MAX_COORDINATE_PX = 1e7
 
 
@@ -303,15 +305,24 @@ def _area_inside(
 
 
 def _scale(raw: RawObject, info: PictureInfo) -> RawObject:
-    """Carry a record over from shares of the upright picture to px."""
+    """Carry a record over from shares of the upright picture to px.
+
+    Shares are written with a few decimals: what comes out a hair off a whole pixel was one, and
+    must not grow by a pixel when boxes are rounded outwards.
+    """
     sides = (info.width, info.height)
 
     def scaled(shares: Sequence[float]) -> tuple[float, ...]:
-        return tuple(share * sides[i % 2] for i, share in enumerate(shares))
+        places = (share * sides[i % 2] for i, share in enumerate(shares))
+        return tuple(
+            float(round(v)) if math.isfinite(v) and abs(v - round(v)) <= SNAP_PX else v
+            for v in places
+        )
 
     if raw.box_xywh is not None:
-        x, y, w, h = scaled(raw.box_xywh)
-        raw = raw._replace(box_xywh=(x, y, w, h))
+        x, y, w, h = raw.box_xywh
+        x1, y1, x2, y2 = scaled((x, y, x + w, y + h))
+        raw = raw._replace(box_xywh=(x1, y1, x2 - x1, y2 - y1))
     if raw.polygon_xy is not None:
         raw = raw._replace(polygon_xy=scaled(raw.polygon_xy))
     if raw.mask is not None:
