@@ -6,6 +6,7 @@ picture it was resized to, is measured on its conventions unless it is asked in 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal, get_args
 
 from soubench.builders.errors import RunError
@@ -84,7 +85,7 @@ def convert_options(options: Sequence[str], frame: Frame) -> tuple[str, ...]:
     Raises:
         RunError: Options stay equal.
     """
-    numbers = [_numbers(option) for option in options]
+    numbers = [read_numbers(option) for option in options]
     if frame.coords == "pixel" or any(found is None for found in numbers):
         return tuple(options)
     return _distinct(
@@ -125,12 +126,13 @@ def _distinct(write: Callable[[int], tuple[str, ...]], frame: Frame) -> tuple[st
     )
 
 
-def _numbers(option: str) -> list[int] | None:
-    """Read ``[1,2,3,4]``; None if an option is something else."""
+def read_numbers(option: str) -> list[float] | None:
+    """Read ``[1,2,3,4]``: a point, a box or a quad; None if a text is something else."""
     text = option.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
-    parts = [part.strip() for part in text[1:-1].split(",")]
-    if len(parts) not in (2, 4, 8) or not all(p.removeprefix("-").isdecimal() for p in parts):
+    try:
+        numbers = [float(part) for part in text[1:-1].split(",")]
+    except ValueError:
         return None
-    return [int(part) for part in parts]
+    return numbers if len(numbers) in (2, 4, 8) and all(map(isfinite, numbers)) else None

@@ -14,12 +14,13 @@ from soubench.commands import (
     export,
     inspect,
     install_metrics,
+    predict,
     render,
     stats,
     verify,
 )
 
-COMMANDS = (build, inspect, verify, export, attach, render, stats, install_metrics, demo)
+COMMANDS = (build, inspect, verify, export, attach, predict, render, stats, install_metrics, demo)
 """Modules of the commands, in the order of ``soubench --help``."""
 
 Command = Callable[[argparse.Namespace], None]

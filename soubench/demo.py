@@ -19,7 +19,7 @@ from soubench.dataset_scripts.plant_leaves.plant_leaves import report_text as pl
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import report_text as shapes_text
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
-from soubench.inference.baselines import BASELINES
+from soubench.inference.backends.baselines import BASELINES
 from soubench.inference.sou_table import score_replies, table_text
 
 

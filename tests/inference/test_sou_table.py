@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 
 from soubench.builders.sou.subsets import GROUPS, SUBSETS, Task
-from soubench.inference.baselines import BASELINES
+from soubench.inference.backends.baselines import BASELINES
 from soubench.inference.sou_table import (
     AVERAGE,
     Score,
