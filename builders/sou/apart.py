@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from soubench.builders.errors import PictureError
+from soubench.builders.errors import PictureError, SplitError
 from soubench.builders.near_duplicates import near_duplicates, picture_hash
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import ReadReport
@@ -16,9 +16,6 @@ from soubench.builders.sou.build import SourceFolder
 from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.subsets import Subset
 from soubench.builders.sources import SOURCES
-
-MAX_DISTANCE = 4
-"""Bits of the 64-bit perceptual hash by which near-duplicates may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class ApartFromEvaluation:
         self._known |= self._hashes(paths, subset.name)
         known = {p.image_id: h for p in pictures if (h := self._known[p.image_path]) is not None}
         hashes = np.array([phash for _, phash in known.values()], dtype=np.uint64)
-        near = set(near_duplicates(hashes, evaluation.hashes, MAX_DISTANCE)[:, 0].tolist())
+        near = set(near_duplicates(hashes, evaluation.hashes)[:, 0].tolist())
         reasons: dict[str, str] = {}
         for i, (image_id, (file, _)) in enumerate(known.items()):
             if file in evaluation.files:
@@ -80,7 +77,14 @@ class ApartFromEvaluation:
         if subset.name not in self._read:
             folder = self._folders[subset.name]
             report = ReadReport(max_pixels=self._max_pixels)
-            scenes = list(SOURCES[subset.source].read(folder.root.resolve(), folder.split, report))
+            read = SOURCES[subset.source].read
+            try:
+                scenes = list(read(folder.root.resolve(), folder.split, report))
+            except SplitError as error:
+                raise SplitError(
+                    f"The evaluation split is needed too, to keep training pictures apart from it. "
+                    f"{error}"
+                ) from error
             hashes = self._hashes([scene.image_path for scene in scenes], subset.name)
             known = [pair for pair in hashes.values() if pair is not None]
             self._read[subset.name] = _Evaluation(
