@@ -187,7 +187,10 @@ def blind_rule(questions: Sequence[Question], seed: int) -> tuple[str, Callable[
 def _scores(questions: Sequence[Question]) -> dict[str, Score]:
     """Return the rules that make sense for the options of all questions."""
     texts = Counter(q.answer_text for q in questions)
-    scores: dict[str, Score] = {"longest-string": len, "most-common-answer": lambda o: texts[o]}
+    scores: dict[str, Score] = {"longest-string": len}
+    # Where hardly two answers are alike, to know them all is to know which row has which.
+    if 2 * len(texts) <= len(questions):
+        scores["most-common-answer"] = lambda o: texts[o]
     options = [option for q in questions for option in q.options]
     if all(option.isdecimal() for option in options):
         middle = median(int(q.answer_text) for q in questions)
