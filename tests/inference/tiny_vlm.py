@@ -18,7 +18,13 @@ TURNS = (
 NO_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
 )
-LAYERS = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 2}
+# Weights so large that the reply depends on the question and on the picture.
+LAYERS = {
+    "hidden_size": WIDTH,
+    "intermediate_size": 2 * WIDTH,
+    "num_hidden_layers": 2,
+    "initializer_range": 0.3,
+}
 VISION = LAYERS | {"num_attention_heads": 4, "image_size": SIDE_PX, "patch_size": PATCH_PX}
 
 
