@@ -19,8 +19,8 @@ from soubench.builders.images import MAX_PICTURE_PX, load_picture
 MAX_DISTANCE: Final = 4
 """Bits by which the perceptual hashes of two near-duplicates may differ."""
 FLAT: Final = 0
-"""Stands for the perceptual hash of a picture of one color. Any other has its first bit set: the sum
-of all gray values is above the median of the frequencies."""
+"""Stands for the perceptual hash of a picture of one color. Any other picture has bits set: its
+average is above the median of its frequencies."""
 
 _HASH_BITS: Final = 64
 _PHASH_SIDE_PX: Final = 32

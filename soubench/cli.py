@@ -14,16 +14,30 @@ from soubench.commands import (
     export,
     inspect,
     install_metrics,
+    overlap,
     predict,
     render,
     stats,
     verify,
 )
 
-COMMANDS = (build, inspect, verify, export, attach, predict, render, stats, install_metrics, demo)
+COMMANDS = (
+    build,
+    inspect,
+    verify,
+    export,
+    attach,
+    overlap,
+    predict,
+    render,
+    stats,
+    install_metrics,
+    demo,
+)
 """Modules of the commands, in the order of ``soubench --help``."""
 
-Command = Callable[[argparse.Namespace], None]
+Command = Callable[[argparse.Namespace], int | None]
+"""Runs a command and returns the exit status if it is not 0."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     command: Command = args.command
     try:
-        command(args)
+        return command(args) or 0
     except BrokenPipeError:
         # Whoever read our output has closed it (soubench .. | head); the work is done.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -45,7 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("soubench: interrupted; nothing half-made is left", file=sys.stderr)
         return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
