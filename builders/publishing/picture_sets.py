@@ -64,7 +64,7 @@ class Address(NamedTuple):
         Raises:
             BuildError: It has more parts, or no name.
         """
-        if Path(text).expanduser().exists():
+        if text and Path(text).expanduser().exists():
             return cls(text)
         parts = text.split(":")
         if len(parts) > len(cls._fields) or not parts[0]:
