@@ -51,7 +51,8 @@ class PictureHash(NamedTuple):
 
 def picture_hash(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> tuple[str, int]:
     """Return the SHA-256 of a picture's file and its perceptual hash, see `hash_picture`."""
-    return hash_picture(path, max_pixels=max_pixels)[:2]
+    image = load_picture(path, max_pixels=max_pixels)
+    return sha256(path.read_bytes()).hexdigest(), perceptual_hash(image)
 
 
 def hash_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> PictureHash:
