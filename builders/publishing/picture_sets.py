@@ -109,11 +109,11 @@ class _Origin:
 
     Attributes:
         sources: Subset -> name of its source.
-        files: Subset -> image id -> SHA-256 of the source's file.
+        files: Subset, or nothing, and image id or row id -> SHA-256 of the source's file.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @classmethod
     def beside(cls, folder: Path) -> "_Origin":
@@ -122,9 +122,18 @@ class _Origin:
             subset: found.get("read", {}).get("source", "")
             for subset, found in _json(folder / "report.json").get("subsets", {}).items()
         }
-        pictures = _json(folder / "manifest.json").get("pictures", {})
-        files = {s: {i: p["sha256"] for i, p in found.items()} for s, found in pictures.items()}
+        files: dict[tuple[str, str], str] = {}
+        for name, found in _json(folder / "manifest.json").get("pictures", {}).items():
+            # By subset, or all in one where there are none.
+            of_subset = {name: found} if "sha256" in found else found
+            subset = "" if of_subset is not found else name
+            files |= {(subset, key): picture["sha256"] for key, picture in of_subset.items()}
         return cls(read, files)
+
+    def file_of(self, row: Row) -> str:
+        """Return the hash of the source's file of a row's picture; empty where not known."""
+        key = str(row.get("image_id") or row.get("id"))
+        return self.files.get((str(row.get("subset")), key)) or self.files.get(("", key), "")
 
     def source_of(self, row: Row, split: str) -> str:
         """Return the source of a row's picture; empty where that is not known."""
@@ -291,7 +300,7 @@ def _shown(label: str, row: Row, cell: Mapping[str, Any], part: _Part) -> Shown:
     if data is None and "://" in path:
         with xopen(path, "rb") as file:
             data = file.read()
-    original = part.origin.files.get(str(row.get("subset")), {}).get(str(row.get("image_id")), "")
+    original = part.origin.file_of(row)
     has_picture = data is not None or path != ""
     return Shown(
         label,
