@@ -124,10 +124,11 @@ class _Origin:
         }
         files: dict[tuple[str, str], str] = {}
         for name, found in _json(folder / "manifest.json").get("pictures", {}).items():
-            # By subset, or all in one where there are none.
-            of_subset = {name: found} if "sha256" in found else found
-            subset = "" if of_subset is not found else name
-            files |= {(subset, key): picture["sha256"] for key, picture in of_subset.items()}
+            # By subset, or all in one where there are none; drawn pictures have no source.
+            if isinstance(found, dict):
+                of_subset = {name: found} if "sha256" in found else found
+                subset = "" if of_subset is not found else name
+                files |= {(subset, key): picture["sha256"] for key, picture in of_subset.items()}
         return cls(read, files)
 
     def file_of(self, row: Row) -> str:

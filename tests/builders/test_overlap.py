@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from soubench.builders.demo_plants.write import write_demo_plants
 from soubench.builders.demo_scenes import write_demo_sources
 from soubench.builders.near_duplicates import FLAT
 from soubench.builders.overlap import Picture, PictureSet, compare
 from soubench.builders.publishing.export import export_dataset, pixels_digest
+from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
 from soubench.cli import main
 from soubench.dataset_scripts.detection.detection import build_detection
@@ -303,6 +305,20 @@ def test_groups_are_of_one_source_or_of_unknown_ones(capsys, tmp_path, home):
     assert none == {}
     assert status == 0
     assert "one does not say which source its pictures come from, and sou-vqa does" in text
+
+
+def test_splits_of_drawn_and_of_plant_pictures_share_nothing(capsys, tmp_path, empty_cache):
+    source = write_demo_plants(tmp_path / "plants")
+    assert main(["build", "plant-leaves", f"--source=plants={source}", "--workers=1"]) == 0
+    few = [f"--pictures={split}=3" for split in SPLITS]
+    assert main(["build", "primitive-shapes", *few, "--workers=1"]) == 0
+    for name in ("plant-leaves", "primitive-shapes"):
+        assert overlap(capsys, f"{name}::train", f"{name}::test")[0] == 0
+    found = pairs(capsys, tmp_path, "plant-leaves::train", source)
+    assert {kind for kind, _, _ in found} == {"file"}
+    # Plants are groups: both configs have the same ones.
+    found = pairs(capsys, tmp_path, "plant-leaves:sentence:train", "plant-leaves:tuple:train")
+    assert {kind for kind, _, _ in found} == {"file", "group"}
 
 
 pictures = st.lists(
