@@ -14,6 +14,8 @@ from soubench.builders.errors import PublishError
 from soubench.builders.publishing.dataset_cache import build_folder, publish
 
 CARD_MARKER = "<!-- this build -->"
+MANIFEST = "manifest.json"
+"""What a build is made of, beside its pictures; what `soubench verify` checks against."""
 
 Rows = Callable[[], Iterator[dict[str, Any]]]
 """Makes the rows of one split, each with a unique ``id``."""
@@ -86,6 +88,7 @@ def prepare_and_publish(
     report: dict[str, Any],
     report_text: str,
     *,
+    manifest: Mapping[str, Any],
     fingerprint: str,
     staged: Path,
     cache: Path,
@@ -98,6 +101,7 @@ def prepare_and_publish(
         configs: Config -> split -> its rows.
         report: What the build did; kept as ``report.json`` beside the pictures.
         report_text: The same for a person; kept as ``report.txt``.
+        manifest: What the build is made of; kept as ``manifest.json`` there, too.
         fingerprint: Hash of the build.
         staged: The staging folder, with the pictures in ``build/``.
         cache: The datasets cache.
@@ -115,6 +119,7 @@ def prepare_and_publish(
         json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     (folder / "report.txt").write_text(report_text + "\n", encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for name, rows in tqdm(configs.items(), desc="preparing configs", unit=" configs"):
         _prepare(builder, name, rows, fingerprint, staged / "cache")
     publish(

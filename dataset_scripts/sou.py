@@ -1,6 +1,5 @@
-"""What all datasets of the six sub-tasks share: features, building into the cache, verifying."""
+"""What all datasets of the six sub-tasks share: features, building into the cache."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow as pa
-import pyarrow.compute as pc
 from datasets import ClassLabel, Features, Image, List, Value
 
-from soubench.builders.errors import BuildError, FormatError
-from soubench.builders.publishing.dataset_cache import build_folder, is_live, staging
+from soubench.builders.errors import FormatError
+from soubench.builders.publishing.dataset_cache import build_folder, staging
 from soubench.builders.sou.build import (
     Apart,
     BuildOptions,
@@ -24,12 +21,10 @@ from soubench.builders.sou.build import (
     manifest,
     rows,
 )
-from soubench.builders.sou.prompts import Prompts, load_prompts
+from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS
-from soubench.builders.sou.render import file_digest
 from soubench.builders.sou.report import card_sections, report, report_text
 from soubench.builders.sou.subsets import Selection, Subset, Task
-from soubench.builders.sou.verify import Problem, verify
 from soubench.dataset_scripts.prepared import (
     CARD_MARKER,
     PreparedBuilder,
@@ -37,7 +32,6 @@ from soubench.dataset_scripts.prepared import (
     prepare_and_publish,
 )
 
-MANIFEST = "manifest.json"
 WRITER_BATCH_ROWS = 60
 """Ten pictures. Rows hold paths, not bytes, so only their objects weigh anything."""
 
@@ -179,7 +173,6 @@ def build_sou(
         }
         made = {name: splits for name, splits in made.items() if splits}
         described = manifest(result) | {"views": _plain(made)}
-        (staged / "build" / MANIFEST).write_text(json.dumps(described), encoding="utf-8")
         card = (files(dataset.package) / "README.md").read_text(encoding="utf-8")
         card = card.replace("<!-- name -->", dataset.name)
         title = f"# {dataset.title}\n"
@@ -200,6 +193,7 @@ def build_sou(
             configs,
             data,
             report_text(data),
+            manifest=described,
             fingerprint=result.fingerprint,
             staged=staged,
             cache=cache,
@@ -248,120 +242,18 @@ def _plain(views: Views) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """One build that was verified: where it lies, its configs and rows, what is wrong."""
-
-    folder: Path
-    configs: list[str]
-    rows: int
-    problems: list[Problem]
-
-
-def verify_sou(
-    name: str,
-    *,
-    cache_dir: Path | None = None,
-    prompts: Prompts | None = None,
-    pictures: bool = False,
-) -> list[Verified]:
-    """Verify every build of a dataset that the datasets cache holds; no picture is decoded.
+def conversation(row: Mapping[str, Any], prompts: Prompts) -> Row:
+    """Return ``prompt`` and ``completion``: word for word what a model is asked in a test.
 
     Args:
-        name: What users type after ``load_dataset``.
-        cache_dir: The datasets cache; by default that of ``datasets``.
-        prompts: The prompt file that the builds were made with; by default the package's own.
-        pictures: Hash the source pictures, too; else only their being there is checked.
-
-    Raises:
-        BuildError: Nothing is built.
+        row: A row with ``question``, ``options``, ``answer`` (a letter) and ``system_prompt``.
+        prompts: The words that go around a question.
     """
-    cache = datasets_cache(cache_dir)
-    live: dict[str, dict[str, Path]] = {}
-    for path in sorted((cache / name).glob("*/*/*/dataset_info.json")):
-        if is_live(path.parent):
-            live.setdefault(path.parent.name, {})[path.parts[-4]] = path.parent
-    if not live:
-        raise BuildError(f"{name} is not built in {cache}: run soubench build {name} first.")
-    return [
-        _verify_build(
-            build_folder(cache, name, digest), configs, prompts or load_prompts(), pictures=pictures
-        )
-        for digest, configs in live.items()
-    ]
-
-
-def _verify_build(
-    folder: Path, configs: Mapping[str, Path], prompts: Prompts, *, pictures: bool
-) -> Verified:
-    problems: list[Problem] = []
-    rows = 0
-    try:
-        described = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        order = [subset["name"] for subset in described["head"]["subsets"]]
-        tables = {name: _tables(path) for name, path in configs.items()}
-        largest = max(tables, key=lambda name: sum(map(len, tables[name].values())))
-        splits = sorted(tables[largest].values(), key=lambda table: order.index(table[0]["subset"]))
-        everything = datasets.concatenate_datasets(splits)
-        rows = len(everything)
-        problems += verify(everything.select_columns(ROW_COLUMNS), described, prompts)
-        problems += _view_problems(tables, described["views"], everything, largest)
-        problems += _picture_problems(everything, described, pictures=pictures)
-    except (OSError, ValueError, KeyError, TypeError, SystemError, AttributeError) as error:
-        # Whatever a damaged file makes the libraries say.
-        message = f"{folder}: a file of this build is damaged or missing ({error!r:.200})"
-        problems.append(Problem("", "files", message))
-    return Verified(folder, list(configs), rows, problems)
-
-
-def _tables(folder: Path) -> dict[str, datasets.Dataset]:
-    """Return the splits of a prepared config, in their order, pictures left as paths."""
-    info = datasets.DatasetInfo.from_directory(str(folder))
-    (name,) = {path.name.rpartition("-")[0] for path in folder.glob("*.arrow")} or {""}
-    tables = {
-        split: datasets.Dataset.from_file(str(folder / f"{name}-{split}.arrow"))
-        for split in info.splits
-    }
+    user = prompts.multiple_choice(row["question"], row["options"])
     return {
-        split: table.cast_column("image", Image(decode=False)) for split, table in tables.items()
+        "prompt": [
+            {"role": "system", "content": row["system_prompt"]},
+            {"role": "user", "content": user},
+        ],
+        "completion": [{"role": "assistant", "content": row["answer"]}],
     }
-
-
-def _view_problems(
-    tables: Mapping[str, Mapping[str, datasets.Dataset]],
-    views: Mapping[str, Any],
-    everything: datasets.Dataset,
-    largest: str,
-) -> Iterator[Problem]:
-    """Check that every config holds the rows of the largest that it should, and no others."""
-    every = everything.data.table
-    for name, splits in tables.items():
-        if set(splits) != set(views.get(name, ())):
-            yield Problem("", "config", f"the splits of {name} are not those of the manifest")
-            continue
-        for split, table in splits.items():
-            view = views[name][split]
-            wanted = pc.is_in(every["subset"], pa.array(view["subsets"]))
-            if view["task"] is not None:
-                wanted = pc.and_(wanted, pc.equal(every["task"], view["task"]))
-            if not every.filter(wanted).equals(table.data.table):
-                message = f"the rows of {name}, {split}, are not those of {largest}"
-                yield Problem("", "config", message)
-
-
-def _picture_problems(
-    rows: datasets.Dataset, described: Mapping[str, Any], *, pictures: bool
-) -> list[Problem]:
-    problems: list[Problem] = []
-    checked: set[str] = set()
-    for row in rows.select_columns(["id", "image", "subset", "image_id"]):
-        path = Path(row["image"]["path"])
-        if str(path) in checked:
-            continue
-        checked.add(str(path))
-        known = described["pictures"][row["subset"]][row["image_id"]]
-        if not path.is_file():
-            problems.append(Problem(row["id"], "image", f"there is no file {path}"))
-        elif pictures and path.name == known["file_name"] and file_digest(path) != known["sha256"]:
-            problems.append(Problem(row["id"], "image", f"{path} has changed since the build"))
-    return problems

@@ -268,20 +268,65 @@ def _fingerprint(version: str, seed: int, prompt: Prompt, rows: Sequence[PlantRo
 
     Paths are left out, so that the same data elsewhere on disk has the same fingerprint.
     """
-    head = {
+    return fingerprint(
+        _head(version, seed, prompt),
+        (
+            _columns(row, prompt)
+            | {"split": row.split, "picture": row.digest}
+            | {name: write(row.centers) for name, write in FORMATS.items()}
+            for row in rows
+        ),
+    )
+
+
+def _head(version: str, seed: int, prompt: Prompt) -> dict[str, Any]:
+    return {
         "dataset": "plant-leaves",
         "version": version,
         "seed": seed,
         "prompt": prompt.digest,
         "pillow": PIL.__version__,
     }
+
+
+def fingerprint(head: Mapping[str, Any], emitted: Iterable[Mapping[str, Any]]) -> str:
+    """Hash options and rows.
+
+    Args:
+        head: Dataset, version, seed, digest of the prompt, Pillow.
+        emitted: Per row ``id``, ``question``, ``leaf_count``, ``centers_xy``, ``subset``,
+            ``plant_id``, ``split``, ``picture`` (SHA-256 of the source's file), and the target in
+            each format.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     digest = sha256(_canonical(head))
-    for row in rows:
-        emitted = _columns(row, prompt) | {"split": row.split, "picture": row.digest}
-        emitted |= {name: write(row.centers) for name, write in FORMATS.items()}
-        digest.update(_canonical(emitted))
+    for row in emitted:
+        digest.update(_canonical(row))
     return digest.hexdigest()
 
 
-def _canonical(value: dict[str, Any]) -> bytes:
+def manifest(result: PlantBuild) -> dict[str, Any]:
+    """Say what a build is made of.
+
+    Returns:
+        ``fingerprint``, ``head`` and ``pictures``: row id -> ``file_name`` and ``sha256`` of the
+        source's picture, and ``as_is``: it is asked about as that file.
+    """
+    return {
+        "fingerprint": result.fingerprint,
+        "head": _head(result.version, result.seed, result.prompt),
+        "pictures": {
+            _columns(row, result.prompt)["id"]: {
+                "file_name": row.picture.image_path.name,
+                "sha256": row.digest,
+                "as_is": row.file is None,
+            }
+            for row in result.rows
+        },
+    }
+
+
+def _canonical(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()

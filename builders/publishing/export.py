@@ -38,9 +38,10 @@ from soubench.builders.publishing.picture_parquet import (
     write_pictures,
 )
 from soubench.builders.publishing.picture_rights import rights_of
-from soubench.builders.sou.render import file_digest
 
 SCRIPTS_PACKAGE = "soubench.dataset_scripts"
+BUILD_MANIFEST = "manifest.json"
+"""What the build is made of; goes along, so that the folder can be verified."""
 BATCH_ROWS = 64
 NAME_FEATURES = {
     "file_name": Value("string"),
@@ -120,7 +121,7 @@ def export_dataset(
     cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
     build = _find_build(name, cache, fingerprint)
     home = build_folder(cache, name, build.fingerprint)
-    report = _report(home)
+    report, described = _read_json(home / "report.json"), _read_json(home / BUILD_MANIFEST)
     info = datasets.DatasetInfo.from_directory(str(next(iter(build.configs.values()))))
     splits = [s for config, path in build.configs.items() for s in _splits(name, config, path)]
     manifest = Manifest(
@@ -138,12 +139,14 @@ def export_dataset(
     with replacing(folder) as target:
         for s, (split, subset) in zip(manifest.sets, origin, strict=True):
             groups = by_picture(_tables(split.arrow_files, subset))
-            made = home / "pictures"
+            made, known = home / "pictures", _known(described, subset)
             rows = (
-                _with_names(g, made, schema) if s.withheld else _with_pictures(g) for g in groups
+                _with_names(g, made, schema, known) if s.withheld else _with_pictures(g)
+                for g in groups
             )
             s.take(write_pictures(target / s.folder, s.split, rows, schema))
         _write_papers(target, home, name, report, manifest, info, origin)
+        shutil.copyfile(home / BUILD_MANIFEST, target / BUILD_MANIFEST)
         manifest.save(target)
     return _summary(manifest, folder)
 
@@ -175,13 +178,19 @@ def _find_build(name: str, cache: Path, fingerprint: str | None) -> _Build:
     return _Build(chosen[0], builds[chosen[0]])
 
 
-def _report(home: Path) -> dict[str, Any]:
-    path = home / "report.json"
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PublishError(f"{path}: cannot be read ({error}). Build the dataset again.") from error
-    return dict(report)
+    return dict(found)
+
+
+def _known(described: Mapping[str, Any], subset: str) -> Mapping[str, Any]:
+    """Return image id or row id -> what a build's manifest says of the picture."""
+    pictures = described.get("pictures", {})
+    known: Mapping[str, Any] = pictures.get(subset, pictures) if subset else pictures
+    return known
 
 
 def _splits(name: str, config: str, path: Path) -> Iterator[_Split]:
@@ -293,26 +302,25 @@ def _on_disk(path: Path) -> Path:
     return path
 
 
-def _with_names(group: pa.Table, made: Path, schema: pa.Schema) -> PictureRows:
+def _with_names(
+    group: pa.Table, made: Path, schema: pa.Schema, known: Mapping[str, Any]
+) -> PictureRows:
     """Replace the pictures of a group by what identifies them.
 
-    Of a picture that the build made (scaled, converted) the cache does not keep the original: its
-    pixels have to do.
+    Of pictures that the build made (scaled, converted, outlined) the pixels are hashed, too, so
+    that who makes them again can tell whether they came out the same.
     """
     paths = [_on_disk(Path(cell["path"])) for cell in group["image"].to_pylist()]
     size = inspect_picture(paths[0])
-    original = next((path for path in paths if not path.is_relative_to(made)), None)
+    key = "image_id" if "image_id" in group.column_names else "id"
+    picture = known[group[key][0].as_py()]
+    pixels = {path: "" for path in paths}
+    if not picture["as_is"]:
+        pixels = {path: pixels_digest(path) for path in set(paths) if path.is_relative_to(made)}
     n = group.num_rows
-    if original is not None:
-        file_name, digest = original.name, file_digest(original)
-        pixels = {path: "" for path in paths}
-    else:
-        named = "image_id" in group.column_names
-        file_name = group["image_id"][0].as_py().split("/")[-1] if named else paths[0].stem
-        digest, pixels = "", {path: pixels_digest(path) for path in set(paths)}
     columns: dict[str, list[Any]] = {
-        "file_name": [file_name] * n,
-        "sha256": [digest] * n,
+        "file_name": [picture["file_name"]] * n,
+        "sha256": [picture["sha256"]] * n,
         "pixels_sha256": [pixels[path] for path in paths],
         "width": [size.width] * n,
         "height": [size.height] * n,

@@ -5,6 +5,7 @@ Layout::
     README.md              card; its YAML head has the configs, their files, filters and features
     export.json            what this module needs to know about the folder again
     report.json            the build's report, without examples of what was left out
+    manifest.json          what the build is made of: what soubench verify checks against
     data/<set>/<split>-00000-of-00001.parquet
     examples/ sheets/      small pictures for the card
 """
@@ -283,10 +284,10 @@ def export_section(manifest: Manifest) -> str:
     if manifest.carries_names:
         lines += [
             "`file_name` is the source's picture and `sha256` the hash of that file. Where the "
-            "picture asked about is not that file (it is scaled or converted), `file_name` may "
-            "lack its suffix, `sha256` is empty, and `pixels_sha256` is the hash of the size and "
-            f"pixels asked about, as Pillow {manifest.pillow} makes them. `width` and `height` are "
-            "those of the picture asked about. All are None in rows that came with a picture.",
+            "picture asked about is not that file (it is scaled or converted), `pixels_sha256` is "
+            f"the hash of the size and pixels asked about, as Pillow {manifest.pillow} makes them; "
+            "else it is empty. `width` and `height` are those of the picture asked about. All are "
+            "None in rows that came with a picture.",
             "",
         ]
     return "\n".join([*lines, SECTION[1]])

@@ -62,6 +62,8 @@ class ShapesBuild:
         version: Version of the dataset.
         questions: Output format -> question.
         configurations: Split -> its configurations, in the order of their rows.
+        digests: Split -> SHA-256 of their picture files.
+        head: What the fingerprint says of the build besides.
         fingerprint: SHA-256 of everything that is emitted, hexadecimal.
     """
 
@@ -69,6 +71,8 @@ class ShapesBuild:
     version: str
     questions: Mapping[str, str]
     configurations: Mapping[str, Sequence[Configuration]]
+    digests: Mapping[str, Sequence[str]]
+    head: Mapping[str, Any]
     fingerprint: str
 
 
@@ -114,11 +118,40 @@ def build_shapes(version: str, options: ShapesOptions, pictures_folder: Path) ->
         "pillow": PIL.__version__,
         "prompts": prompt_digest,
     }
+    md5s = {split: [c.md5() for c in found] for split, found in sampled.items()}
+    digest = fingerprint(head, md5s, digests)
+    return ShapesBuild(options, version, questions, sampled, digests, head, digest)
+
+
+def fingerprint(
+    head: Mapping[str, Any],
+    md5s: Mapping[str, Sequence[str]],
+    digests: Mapping[str, Sequence[str]],
+) -> str:
+    """Hash options, configurations and pictures.
+
+    Args:
+        head: Version, seed, renderer, Pillow, digest of the prompts.
+        md5s: Split -> MD5 of its configurations, in the order of the rows.
+        digests: Split -> SHA-256 of their picture files.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     digest = sha256(json.dumps(head, sort_keys=True).encode())
-    for split, configurations in sampled.items():
-        for configuration, picture in zip(configurations, digests[split], strict=True):
-            digest.update(f"{split} {configuration.md5()} {picture}\n".encode())
-    return ShapesBuild(options, version, questions, sampled, digest.hexdigest())
+    for split, found in md5s.items():
+        for md5, picture in zip(found, digests[split], strict=True):
+            digest.update(f"{split} {md5} {picture}\n".encode())
+    return digest.hexdigest()
+
+
+def manifest(result: ShapesBuild) -> dict[str, Any]:
+    """Say what a build is made of: ``fingerprint``, ``head`` and ``pictures``, hashes per split."""
+    return {
+        "fingerprint": result.fingerprint,
+        "head": dict(result.head),
+        "pictures": {split: list(found) for split, found in result.digests.items()},
+    }
 
 
 def load_questions(path: Path | None = None) -> tuple[dict[str, str], str]:

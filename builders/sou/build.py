@@ -434,8 +434,8 @@ def manifest(result: SouBuild) -> dict[str, Any]:
 
     Returns:
         ``fingerprint``, ``head`` (see ``fingerprint_head``) and ``pictures``: subset -> image id ->
-        ``file_name``
-        and ``sha256`` of the source picture, ``width`` and ``height`` in px as it is asked about,
+        ``file_name`` and ``sha256`` of the source picture, ``as_is`` (it is asked about as that
+        file, neither scaled nor converted), ``width`` and ``height`` in px as it is asked about,
         ``group_id``, and ``objects_sha256``.
     """
     return {
@@ -446,6 +446,7 @@ def manifest(result: SouBuild) -> dict[str, Any]:
                 c.picture.image_id: {
                     "file_name": c.picture.image_path.name,
                     "sha256": b.rendered[c.picture.image_id].digest,
+                    "as_is": b.rendered[c.picture.image_id].plain is None,
                     "width": c.picture.width,
                     "height": c.picture.height,
                     "group_id": c.picture.group_id,

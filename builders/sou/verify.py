@@ -8,7 +8,7 @@ ambiguity rules, the manifest and the fingerprint are checked.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import Any
 
 from soubench.builders.sou.distractors import normalized
 from soubench.builders.sou.fingerprint import fingerprint, objects_digest
@@ -16,24 +16,10 @@ from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import DIRECTIONS, Mode, Target
+from soubench.builders.verification import Problem, Row
 
-Row = Mapping[str, Any]
 Picture = Mapping[str, Any]
 AREA_SLACK_PX = 1e-3
-
-
-class Problem(NamedTuple):
-    """One thing that does not hold.
-
-    Attributes:
-        row_id: The row; empty if it is the whole dataset.
-        field: The column, or ``fingerprint``.
-        message: What was expected and what came.
-    """
-
-    row_id: str
-    field: str
-    message: str
 
 
 def verify(rows: Iterable[Row], manifest: Mapping[str, Any], prompts: Prompts) -> list[Problem]:

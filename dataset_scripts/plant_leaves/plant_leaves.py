@@ -13,7 +13,7 @@ import datasets
 from datasets import Features, Image, List, Value
 
 from soubench.builders.images import MAX_PICTURE_PX
-from soubench.builders.plants.build import build, rows
+from soubench.builders.plants.build import build, manifest, rows
 from soubench.builders.plants.prompt import Prompt, load_prompt
 from soubench.builders.plants.report import card_text, report, report_text
 from soubench.builders.plants.targets import FORMATS
@@ -124,6 +124,7 @@ def build_plant_leaves(
             configs,
             data,
             report_text(data),
+            manifest=manifest(result),
             fingerprint=result.fingerprint,
             staged=staged,
             cache=cache,

@@ -8,7 +8,7 @@ import datasets
 from datasets import Features, Image, List, Value
 
 from soubench.builders.publishing.dataset_cache import build_folder, staging
-from soubench.builders.shapes.build import ShapesOptions, build_shapes, rows
+from soubench.builders.shapes.build import ShapesOptions, build_shapes, manifest, rows
 from soubench.builders.shapes.targets import FORMATS
 from soubench.dataset_scripts.prepared import (
     PreparedBuilder,
@@ -106,6 +106,7 @@ def build_primitive_shapes(
             configs,
             report,
             report_text(report),
+            manifest=manifest(result),
             fingerprint=result.fingerprint,
             staged=staged,
             cache=cache,

@@ -17,7 +17,7 @@ from soubench.builders.sou.build import BuildOptions, SourceFolder
 from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.subsets import GROUPS, TRAIN_SUBSETS
 from soubench.builders.sources import SOURCES
-from soubench.dataset_scripts.sou import FEATURES, Row, SouDataset, build_sou
+from soubench.dataset_scripts.sou import FEATURES, Row, SouDataset, build_sou, conversation
 from soubench.dataset_scripts.sou_scenarios import source_folders, views_of
 
 NAME = "sou-train"
@@ -76,21 +76,11 @@ def build_sou_train(
         views_of(group, "train"),
         title="SOU-Train",
         features=TRAIN_FEATURES,
-        extend=with_conversation,
+        extend=_with_conversation,
     )
     apart = ApartFromEvaluation(evaluation, workers=options.workers, max_pixels=options.max_pixels)
     return build_sou(dataset, subsets, folders, options, cache_dir=cache_dir, apart=apart)
 
 
-def with_conversation(row: Row, prompts: Prompts) -> Row:
-    """Add ``prompt`` and ``completion``: word for word what a model is asked when it is tested."""
-    return row | {
-        "prompt": [
-            {"role": "system", "content": row["system_prompt"]},
-            {
-                "role": "user",
-                "content": prompts.multiple_choice(row["question"], row["options"]),
-            },
-        ],
-        "completion": [{"role": "assistant", "content": row["answer"]}],
-    }
+def _with_conversation(row: Row, prompts: Prompts) -> Row:
+    return row | conversation(row, prompts)

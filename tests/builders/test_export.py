@@ -157,7 +157,9 @@ def test_only_what_a_source_allows_goes_out(lean, home):
         allowed = row["subset"] == "a-soda"
         assert (row["image"] is not None) == allowed
         assert (row["file_name"] is None) == allowed
-        assert allowed or bool(row["sha256"]) != bool(row["pixels_sha256"])
+        assert allowed or len(row["sha256"]) == 64
+        # RUOD's pictures are scaled, so what is asked about is not the source's file.
+        assert allowed or bool(row["pixels_sha256"]) == (row["subset"] == "underwater")
     assert_same(
         load_dataset(str(folder), "aerial-ce"), cached(home, "sou-vqa", "aerial-ce"), look=False
     )

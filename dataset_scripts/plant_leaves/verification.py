@@ -1,0 +1,30 @@
+"""How the rows of plant-leaves are verified."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from soubench.builders.plants.prompt import load_prompt
+from soubench.builders.plants.verify import verify
+from soubench.builders.verification import Problem, Row
+
+
+def problems(
+    tables: Mapping[str, Mapping[str, pa.Table]], manifest: Mapping[str, Any], prompt: Path | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with the rows; see ``soubench.builders.plants.verify``."""
+    words = load_prompt(prompt)
+    rows = {
+        config: {split: table.to_pylist() for split, table in splits.items()}
+        for config, splits in tables.items()
+    }
+    known = words.digest == manifest["head"]["prompt"]
+    yield from verify(rows, manifest, words.question if known else None)
+
+
+def picture_of(manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
+    """Return name and hash of a row's picture."""
+    found: Mapping[str, Any] | None = manifest["pictures"].get(row["id"])
+    return found

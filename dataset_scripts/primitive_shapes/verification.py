@@ -1,0 +1,32 @@
+"""How the rows of primitive-shapes are verified."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from soubench.builders.shapes.build import load_questions
+from soubench.builders.shapes.verify import verify
+from soubench.builders.verification import Problem, Row
+
+
+def problems(
+    tables: Mapping[str, Mapping[str, pa.Table]], manifest: Mapping[str, Any], prompt: Path | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with the rows; see ``soubench.builders.shapes.verify``."""
+    questions, digest = load_questions(prompt)
+    rows = {
+        config: {split: table.to_pylist() for split, table in splits.items()}
+        for config, splits in tables.items()
+    }
+    yield from verify(rows, manifest, questions if digest == manifest["head"]["prompts"] else None)
+
+
+def picture_of(manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
+    """Return the hash of a row's picture."""
+    split, _, index = row["id"].rpartition("/")
+    digests = manifest["pictures"].get(split, ())
+    if not index.isdecimal() or int(index) >= len(digests):
+        return None
+    return {"sha256": digests[int(index)], "as_is": True}

@@ -1,0 +1,311 @@
+"""Verify a dataset: builds in the local cache, and exported folders."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from datasets.naming import filenames_for_dataset_split
+
+from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
+from soubench.builders.publishing.dataset_cache import build_folder, is_live
+from soubench.builders.publishing.export_folder import (
+    FileSet,
+    Manifest,
+    is_export,
+    load_manifest,
+    split_card,
+)
+from soubench.builders.sou.render import file_digest
+from soubench.builders.verification import Problem, Row
+from soubench.dataset_scripts.plant_leaves import verification as plant_leaves
+from soubench.dataset_scripts.prepared import MANIFEST, datasets_cache
+from soubench.dataset_scripts.primitive_shapes import verification as primitive_shapes
+from soubench.dataset_scripts.sou_vqa import verification as sou
+
+Tables = Mapping[str, Mapping[str, pa.Table]]
+"""Config -> split -> its rows, without pictures."""
+
+
+class Verifier(Protocol):
+    """What a dataset knows of itself: a module with these two functions."""
+
+    def problems(
+        self, tables: Tables, manifest: Mapping[str, Any], prompt: Path | None
+    ) -> Iterator[Problem]:
+        """Yield what is wrong with the rows."""
+
+    def picture_of(self, manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
+        """Return ``file_name``, ``sha256`` and ``as_is`` of a row's picture.
+
+        ``row`` has ``id``, ``split`` and, where there are such columns, ``subset``, ``image_id``
+        and ``task``. None where the picture is drawn on a copy.
+        """
+
+
+VERIFIERS: Mapping[str, Verifier] = {
+    "primitive-shapes": primitive_shapes,
+    "plant-leaves": plant_leaves,
+}
+"""Dataset -> its verifier; all others are made of the six sub-tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One dataset that was verified: where it lies, its configs and rows, what is wrong."""
+
+    dataset: str
+    folder: Path
+    configs: list[str]
+    rows: int
+    problems: list[Problem]
+
+
+def verify_dataset(
+    target: str,
+    *,
+    cache_dir: Path | None = None,
+    prompt: Path | None = None,
+    pictures: bool = False,
+) -> list[Verified]:
+    """Verify an exported folder, or every build of a dataset that the cache holds.
+
+    No picture is decoded. A folder of that name wins over the cache, as it does in
+    ``load_dataset``.
+
+    Args:
+        target: An exported folder, or what users type after ``load_dataset``.
+        cache_dir: The datasets cache; by default that of ``datasets``.
+        prompt: The prompt file that the dataset was made with; by default the package's own.
+        pictures: Hash the pictures, too; else only their being there is checked.
+
+    Raises:
+        BuildError: Nothing of that name is built, and there is no such export.
+        FormatError: The prompt file cannot be read.
+    """
+    folder = Path(target).expanduser()
+    if is_export(folder):
+        return [_verify_export(folder.resolve(), prompt, pictures=pictures)]
+    cache = datasets_cache(cache_dir)
+    live: dict[str, dict[str, Path]] = {}
+    for path in sorted((cache / target).glob("*/*/*/dataset_info.json")):
+        if is_live(path.parent):
+            live.setdefault(path.parent.name, {})[path.parts[-4]] = path.parent
+    if not live:
+        there = f"{folder} is no folder made by soubench export, and " if folder.is_dir() else ""
+        raise BuildError(
+            f"{there}{target} is not built in {cache}: run soubench build {target} first, or give "
+            "the folder of an export."
+        )
+    return [
+        _verify_build(build_folder(cache, target, digest), configs, prompt, pictures=pictures)
+        for digest, configs in live.items()
+    ]
+
+
+def _verifier(dataset: str) -> Verifier:
+    return VERIFIERS.get(dataset, sou)
+
+
+def _verify_build(
+    folder: Path, configs: Mapping[str, Path], prompt: Path | None, *, pictures: bool
+) -> Verified:
+    name = folder.parent.name
+    problems: list[Problem] = []
+    tables: dict[str, dict[str, pa.Table]] = {}
+    try:
+        described = _described(folder / MANIFEST)
+        tables = {config: _prepared(name, path) for config, path in configs.items()}
+        without = {c: {s: _rows_only(t) for s, t in of.items()} for c, of in tables.items()}
+        problems += _verifier(name).problems(without, described, prompt)
+        problems += _cached_pictures(name, tables, described, pictures=pictures)
+    except _DAMAGE as error:
+        problems.append(_damaged(folder, error))
+    return Verified(name, folder, list(configs), _most_rows(tables), problems)
+
+
+def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Verified:
+    problems: list[Problem] = []
+    tables: dict[str, dict[str, pa.Table]] = {}
+    dataset = folder.name
+    try:
+        export = load_manifest(folder)
+        dataset = export.dataset
+        described = _described(folder / MANIFEST)
+        if described["fingerprint"] != export.fingerprint:
+            message = f"export.json says {export.fingerprint}, {MANIFEST} another"
+            problems.append(Problem("", "fingerprint", message))
+        sets = {(s.folder, s.split): _read_rows(folder, s) for s in export.sets}
+        for view in export.views:
+            parts = [sets[s.folder, s.split] for s in export.sets_of(view)]
+            table = pa.concat_tables(parts)
+            if view.task:
+                table = table.filter(pc.equal(table["task"], view.task))
+            tables.setdefault(view.config, {})[view.split] = table
+        problems += _card_problems(folder, export)
+        problems += _verifier(dataset).problems(tables, described, prompt)
+        for s in export.sets:
+            problems += _exported_pictures(folder, dataset, s, described, pictures=pictures)
+    except _DAMAGE as error:
+        problems.append(_damaged(folder, error))
+    return Verified(dataset, folder, list(tables), _most_rows(tables), problems)
+
+
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    SystemError,
+    SoubenchError,
+)
+"""Whatever a damaged file makes the libraries say."""
+
+
+def _damaged(folder: Path, error: Exception) -> Problem:
+    message = f"{folder}: a file is damaged or missing ({error!r:.200})"
+    return Problem("", "files", message)
+
+
+def _described(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise PublishError(
+            f"{path} is not there; an older soubench made this. Build and export it again"
+        ) from error
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise FormatError(f"{path}: expected an object")
+    return found
+
+
+def _most_rows(tables: Tables) -> int:
+    return max((sum(t.num_rows for t in splits.values()) for splits in tables.values()), default=0)
+
+
+def _prepared(name: str, folder: Path) -> dict[str, pa.Table]:
+    """Return the splits of a config of the cache, in their order."""
+    info = datasets.DatasetInfo.from_directory(str(folder))
+    tables = {}
+    for split, found in (info.splits or {}).items():
+        files = filenames_for_dataset_split(
+            str(folder), name, split, filetype_suffix="arrow", shard_lengths=found.shard_lengths
+        )
+        parts = [pa.ipc.open_stream(pa.memory_map(file)).read_all() for file in files]
+        tables[split] = pa.concat_tables(parts)
+    return tables
+
+
+def _rows_only(table: pa.Table) -> pa.Table:
+    return table.drop_columns([c for c in ("image", "images") if c in table.column_names])
+
+
+def _read_rows(folder: Path, s: FileSet) -> pa.Table:
+    parts = []
+    for path in s.paths:
+        with pq.ParquetFile(folder / path) as file:
+            columns = [c for c in file.schema_arrow.names if c not in ("image", "images")]
+            parts.append(file.read(columns))
+    return pa.concat_tables(parts)
+
+
+def _cached_pictures(
+    dataset: str, tables: Tables, described: Mapping[str, Any], *, pictures: bool
+) -> Iterator[Problem]:
+    """Check that every picture that rows refer to is there, and what it holds if asked to."""
+    verifier = _verifier(dataset)
+    largest = max(tables, key=lambda config: sum(t.num_rows for t in tables[config].values()))
+    checked: set[str] = set()
+    for split, table in tables[largest].items():
+        for row in _identified(table, split):
+            path = row["image"]["path"]
+            if path in checked:
+                continue
+            checked.add(path)
+            if not Path(path).is_file():
+                yield Problem(row["id"], "image", f"there is no file {path}")
+            elif pictures:
+                known = verifier.picture_of(described, row)
+                if known and known["as_is"] and file_digest(Path(path)) != known["sha256"]:
+                    yield Problem(row["id"], "image", f"{path} has changed since the build")
+
+
+def _exported_pictures(
+    folder: Path, dataset: str, s: FileSet, described: Mapping[str, Any], *, pictures: bool
+) -> Iterator[Problem]:
+    """Check what says which picture belongs to a row, or the picture itself if asked to."""
+    verifier = _verifier(dataset)
+    for path in s.paths:
+        with pq.ParquetFile(folder / path) as file:
+            names = file.schema_arrow.names
+            wanted = [c for c in _IDENTIFYING if c in names]
+            if pictures and not s.withheld:
+                wanted.append("image")
+            for i in range(file.num_row_groups):
+                for row in _identified(file.read_row_group(i, wanted), s.split):
+                    known = verifier.picture_of(described, row)
+                    if s.withheld:
+                        yield from _name_problems(row, known)
+                    elif pictures:
+                        yield from _byte_problems(row, known)
+
+
+_IDENTIFYING = ("id", "subset", "image_id", "task", "file_name", "sha256", "width", "height")
+
+
+def _identified(table: pa.Table, split: str) -> Iterator[dict[str, Any]]:
+    columns = [c for c in (*_IDENTIFYING, "image") if c in table.column_names]
+    for batch in table.select(columns).to_batches(max_chunksize=1024):
+        for row in batch.to_pylist():
+            yield row | {"split": split}
+
+
+def _name_problems(row: Row, known: Mapping[str, Any] | None) -> Iterator[Problem]:
+    if known is None:
+        return
+    for name in ("file_name", "sha256", "width", "height"):
+        if name in known and row[name] != known[name]:
+            yield Problem(row["id"], name, f"expected {known[name]!r}, got {row[name]!r}")
+
+
+def _byte_problems(row: Row, known: Mapping[str, Any] | None) -> Iterator[Problem]:
+    data = (row["image"] or {}).get("bytes")
+    if not data:
+        yield Problem(row["id"], "image", "the picture is not in the file")
+    elif known and known["as_is"] and sha256(data).hexdigest() != known["sha256"]:
+        yield Problem(row["id"], "image", "it is not the picture of the build")
+
+
+def _card_problems(folder: Path, export: Manifest) -> Iterator[Problem]:
+    """Check that the card's configs are the files, splits and filters of the export."""
+    head, _ = split_card((folder / "README.md").read_text(encoding="utf-8"))
+    expected: dict[str, dict[str, Sequence[str]]] = {}
+    filters: dict[str, Any] = {}
+    for view in export.views:
+        paths = [path for s in export.sets_of(view) for path in s.paths]
+        expected.setdefault(view.config, {})[view.split] = paths
+        filters[view.config] = [["task", "==", view.task]] if view.task else None
+    said = {c["config_name"]: c for c in head.get("configs", ())}
+    if set(said) != set(expected):
+        yield Problem("", "card", "the configs of README.md are not those of export.json")
+        return
+    for name, config in said.items():
+        files = {f["split"]: f["path"] for f in config["data_files"]}
+        if files != expected[name] or config.get("filters") != filters[name]:
+            yield Problem("", "card", f"README.md names other files or filters for {name}")
+    yield from _file_problems(folder, (path for s in export.sets for path in s.paths))
+
+
+def _file_problems(folder: Path, named: Iterable[str]) -> Iterator[Problem]:
+    there = {path.relative_to(folder).as_posix() for path in folder.glob("data/**/*.parquet")}
+    for path in sorted(there - set(named)):
+        yield Problem("", "files", f"{path} belongs to no config")

@@ -1,0 +1,216 @@
+"""soubench verify on builds and exported folders: each corrupted field is seen."""
+
+import copy
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from detection_sets import drawn_scenes, write_coco
+
+from soubench.builders.demo_plants import write_demo_plants
+from soubench.builders.demo_scenes import write_demo_source
+from soubench.cli import main
+
+RIGHT = "--i-have-the-right-to-redistribute"
+CATEGORIES = ("ship", "plane", "car", "bridge")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Folders of exports, by name: one per dataset, and one of labels only."""
+    import datasets
+
+    home = tmp_path_factory.mktemp("verified")
+    before = datasets.config.HF_DATASETS_CACHE
+    datasets.config.HF_DATASETS_CACHE = home / "cache"
+    set_root = home / "set"
+    write_coco(set_root, "train", drawn_scenes(3, CATEGORIES), CATEGORIES)
+    write_coco(set_root, "val", drawn_scenes(2, CATEGORIES, first=9), CATEGORIES)
+    visdrone = write_demo_source("visdrone", home, pictures=4, train_pictures=4)
+    ruod = write_demo_source("ruod", home, pictures=3)
+    plants = write_demo_plants(home / "plants")
+    few = [f"--pictures={split}=3" for split in SHAPE_SPLITS]
+    for arguments in (
+        ["sou-vqa", "a-visdrone", f"--source=visdrone={visdrone}"],
+        ["sou-train", "a-visdrone", f"--source=visdrone={visdrone}"],
+        ["my-set", f"--source=coco={set_root}"],
+        ["primitive-shapes", *few],
+        ["plant-leaves", f"--source=plants={plants}"],
+    ):
+        assert main(["build", *arguments, "--workers=1"]) == 0, arguments
+    folders = {}
+    for name in ("sou-vqa", "sou-train", "my-set", "primitive-shapes", "plant-leaves"):
+        assert main(["verify", name, "--pictures"]) == 0, name
+        folders[name] = home / "exports" / name
+        folders[name].parent.mkdir(exist_ok=True)
+        assert main(["export", name, str(folders[name]), RIGHT]) == 0
+    folders["labels-only"] = home / "exports" / "labels-only"
+    assert main(["export", "my-set", str(folders["labels-only"]), "--pictures=none"]) == 0
+    assert main(["build", "sou-vqa", "underwater", f"--source=ruod={ruod}", "--workers=1"]) == 0
+    datasets.config.HF_DATASETS_CACHE = home / "cache"
+    folders["scaled"] = home / "exports" / "scaled"
+    (build,) = [p for p in (home / "cache/soubench/sou-vqa").iterdir() if "underwater" in _of(p)]
+    fingerprint = f"--fingerprint={build.name}"
+    assert main(["export", "sou-vqa", str(folders["scaled"]), "--pictures=none", fingerprint]) == 0
+    yield folders
+    datasets.config.HF_DATASETS_CACHE = before
+
+
+SHAPE_SPLITS = (
+    "train",
+    "test",
+    "od_composition",
+    "od_spatial",
+    "od_occlusion",
+    "od_rotation",
+    "od_size",
+    "od_size_in_place",
+)
+NAMES = (
+    "sou-vqa",
+    "sou-train",
+    "my-set",
+    "primitive-shapes",
+    "plant-leaves",
+    "labels-only",
+    "scaled",
+)
+
+
+def _of(build):
+    return json.loads((build / "manifest.json").read_text())["pictures"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exports_hold_what_they_say(name, exported, capsys):
+    assert main(["verify", str(exported[name]), "--pictures"]) == 0
+    assert "all is well" in capsys.readouterr().out
+
+
+def change(folder, path, column, corrupt):
+    """Change one cell of a Parquet file; ``corrupt`` gets the value of the first row."""
+    file = folder / path
+    table = pq.read_table(file)
+    values = table[column].to_pylist()
+    values[0] = corrupt(copy.deepcopy(values[0]))
+    index = table.column_names.index(column)
+    field = table.schema.field(column)
+    pq.write_table(table.set_column(index, field, pa.array(values, field.type)), file)
+
+
+def edited(changes):
+    return lambda value: value | {k: f(value[k]) for k, f in changes.items()}
+
+
+SET = "data/val/val-00000-of-00001.parquet"
+TRAIN = "data/a-visdrone/train-00000-of-00001.parquet"
+SHAPES = "data/sentence/test-00000-of-00001.parquet"
+PLANTS = "data/tuple/test-00000-of-00001.parquet"
+LEAVES = "data/sentence/train-00000-of-00001.parquet"
+CHANGES = [
+    ("my-set", SET, "id", lambda v: "x", "id"),
+    ("my-set", SET, "scenario", lambda v: "sea", "scenario"),
+    ("my-set", SET, "group_id", lambda v: "x", "group_id"),
+    ("my-set", SET, "question", lambda v: v + "?", "question"),
+    ("my-set", SET, "options", lambda v: [v[0], *v[:3]], "options"),
+    ("my-set", SET, "answer", lambda v: (v + 1) % 4, "answer"),
+    ("my-set", SET, "answer_text", lambda v: "77", "answer"),
+    ("my-set", SET, "system_prompt", lambda v: v[1:], "system_prompt"),
+    ("my-set", SET, "objects", edited({"category": lambda c: c[::-1]}), "objects"),
+    ("my-set", SET, "evidence", edited({"objects": lambda o: o[1:]}), "evidence"),
+    ("sou-train", TRAIN, "prompt", lambda v: v[::-1], "prompt"),
+    ("sou-train", TRAIN, "completion", lambda v: v + v, "completion"),
+    ("primitive-shapes", SHAPES, "id", lambda v: "x", "id"),
+    ("primitive-shapes", SHAPES, "question", lambda v: v + "?", "question"),
+    ("primitive-shapes", SHAPES, "target", lambda v: v.replace("left", "right", 1) + " ", "target"),
+    ("primitive-shapes", SHAPES, "config_md5", lambda v: v[::-1], "config_md5"),
+    *(
+        ("primitive-shapes", SHAPES, "shapes", edited({key: f}), field)
+        for key, f, field in (
+            ("shape", lambda v: ["Hexagon", *v[1:]], "shapes"),
+            ("color", lambda v: [{"Red": "Blue"}.get(v[0], "Red"), *v[1:]], "config_md5"),
+            ("quadrant", lambda v: ["middle left", *v[1:]], "shapes"),
+            ("center_xy", lambda v: [[v[0][0] + 1, v[0][1]], *v[1:]], "config_md5"),
+            ("relative_position", lambda v: ["under Circle", *v[1:]], "shapes"),
+            ("rotation", lambda v: [v[0] + 1, *v[1:]], ""),
+            ("occluded", lambda v: [not v[0], *v[1:]], "shapes"),
+            ("half_long", lambda v: [v[0] + 1, *v[1:]], ""),
+            ("depth", lambda v: [9, *v[1:]], "shapes"),
+        )
+    ),
+    ("plant-leaves", LEAVES, "id", lambda v: "x", "config"),
+    ("plant-leaves", LEAVES, "question", lambda v: v + "?", "question"),
+    ("plant-leaves", LEAVES, "leaf_count", lambda v: v + 1, "leaf_count"),
+    ("plant-leaves", LEAVES, "centers_xy", lambda v: [[0, 0], *v], "leaf_count"),
+    ("plant-leaves", LEAVES, "subset", lambda v: "Tobacco", "subset"),
+    ("plant-leaves", LEAVES, "plant_id", lambda v: "x", "config"),
+    ("plant-leaves", PLANTS, "target", lambda v: v.replace("(leaves=", "(leaves=1"), "target"),
+    ("labels-only", SET, "file_name", lambda v: "x.png", "file_name"),
+    ("labels-only", SET, "sha256", lambda v: "0" * 64, "sha256"),
+    ("labels-only", SET, "width", lambda v: v + 1, "width"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "column", "corrupt", "field"), CHANGES)
+def test_each_corrupted_field_is_seen(
+    name, path, column, corrupt, field, exported, tmp_path, capsys
+):
+    folder = shutil.copytree(exported[name], tmp_path / name)
+    change(folder, path, column, corrupt)
+    assert main(["verify", str(folder)]) == 2
+    captured = capsys.readouterr()
+    assert "does not hold what it says" in captured.err
+    assert f": {field}" in captured.out
+
+
+@pytest.mark.parametrize("name", ["my-set", "primitive-shapes", "plant-leaves"])
+def test_another_picture_is_seen_when_pictures_are_hashed(name, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported[name], tmp_path / name)
+    path = sorted((folder / "data").rglob("*.parquet"))[0].relative_to(folder)
+    change(folder, path, "image", edited({"bytes": lambda b: b + b"\0"}))
+    assert main(["verify", str(folder)]) == 0
+    assert main(["verify", str(folder), "--pictures"]) == 2
+    assert "not the picture of the build" in capsys.readouterr().out
+
+
+def test_cards_and_files_that_do_not_fit_are_seen(exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "a")
+    card = folder / "README.md"
+    card.write_text(card.read_text().replace("all-poi", "all-pio"))
+    assert main(["verify", str(folder)]) == 2
+    assert "card: the configs" in capsys.readouterr().out
+    folder = shutil.copytree(exported["my-set"], tmp_path / "b")
+    shutil.copy(folder / SET, folder / "data/val/stray.parquet")
+    assert main(["verify", str(folder)]) == 2
+    assert "belongs to no config" in capsys.readouterr().out
+    for damaged in (SET, "manifest.json", "README.md", "export.json"):
+        folder = shutil.copytree(exported["my-set"], tmp_path / f"c-{len(damaged)}")
+        assert (folder / damaged).is_file()
+        (folder / damaged).write_bytes(b"{")
+        assert main(["verify", str(folder)]) == 2
+        said = capsys.readouterr()
+        seen = "damaged" in said.out or "card: the configs" in said.out
+        assert seen or "no folder made by soubench export" in said.err
+    folder = shutil.copytree(exported["my-set"], tmp_path / "d")
+    (folder / "manifest.json").unlink()
+    assert main(["verify", str(folder)]) == 2
+    assert "Build and export it again" in capsys.readouterr().out
+
+
+def test_missing_and_swapped_rows_are_seen(exported, tmp_path, capsys):
+    for name, path in (("my-set", SET), ("primitive-shapes", SHAPES), ("plant-leaves", LEAVES)):
+        for i, order in enumerate(("missing", "swapped")):
+            folder = shutil.copytree(exported[name], tmp_path / f"{name}-{i}")
+            table = pq.read_table(folder / path)
+            kept = list(range(table.num_rows))
+            kept = kept[1:] if order == "missing" else [1, 0, *kept[2:]]
+            pq.write_table(table.take(kept), folder / path)
+            assert main(["verify", str(folder)]) == 2, (name, order)
+            capsys.readouterr()
+
+
+def test_a_folder_that_is_no_export_is_told_apart(tmp_path, capsys):
+    assert main(["verify", str(tmp_path)]) == 2
+    assert "is no folder made by soubench export" in capsys.readouterr().err
