@@ -3,6 +3,7 @@
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -232,8 +233,9 @@ def predict(
         if done and on_resume is not None:
             on_resume(len(everything) - len(todo), len(everything))
         started = time.monotonic()
-        requests = _requests(planned, backend, todo)
-        new = _write_all(run, backend.replies(requests), len(everything), len(todo))
+        # Closed at once whatever happens, so that nothing is asked that will not be written.
+        with closing(backend.replies(_requests(planned, backend, todo))) as replies_to_come:
+            new = _write_all(run, replies_to_come, len(everything), len(todo))
         seconds = time.monotonic() - started
         asked = {planned.key(*key) for key in everything}
         replies = [reply for reply in run.replies() if reply.key in asked]

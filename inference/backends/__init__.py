@@ -1,6 +1,6 @@
 """What can answer: a transformers pipeline, a server, a baseline."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,7 +38,7 @@ class Backend(Protocol):
     def fed_size(self, picture: Picture) -> Size | None:
         """Return width and height in px that the model is fed of a picture; None if unknowable."""
 
-    def replies(self, requests: Iterator[Request]) -> Iterator[Reply]:
+    def replies(self, requests: Iterator[Request]) -> Generator[Reply]:
         """Answer every request, in any order.
 
         Requests are taken when they can be worked on. A reply counts as delivered when the next

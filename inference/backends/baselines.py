@@ -1,7 +1,7 @@
 """Replies that need no model: what every score should be read against."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from statistics import median
 from string import ascii_uppercase as LETTERS
 from types import MappingProxyType
@@ -114,7 +114,7 @@ class BaselineBackend:
         """Return None: nothing is fed."""
         return None
 
-    def replies(self, requests: Iterator[Request]) -> Iterator[Reply]:
+    def replies(self, requests: Iterator[Request]) -> Generator[Reply]:
         """Answer every request in order."""
         for request in requests:
             question = request.question

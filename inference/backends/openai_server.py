@@ -12,7 +12,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -159,11 +159,12 @@ class OpenAIBackend:
         """Return None: what a server makes of a picture cannot be known."""
         return None
 
-    def replies(self, requests: Iterator[Request]) -> Iterator[Reply]:
+    def replies(self, requests: Iterator[Request]) -> Generator[Reply]:
         """Answer every request, in the order in which the servers do."""
         results: queue.SimpleQueue[_Delivery | BaseException | None] = queue.SimpleQueue()
         loop = asyncio.new_event_loop()
-        work = loop.create_task(self._ask_all(_Shared(requests), results))
+        shared = _Shared(requests)
+        work = loop.create_task(self._ask_all(shared, results))
 
         def run() -> None:
             asyncio.set_event_loop(loop)
@@ -188,6 +189,9 @@ class OpenAIBackend:
                 with suppress(RuntimeError):  # the loop has stopped; its error is in the queue
                     loop.call_soon_threadsafe(result.written.set)
         finally:
+            # Libraries have swallowed a cancellation that came just as an answer did; a worker
+            # that goes on all the same must not wait for a writer that is gone.
+            shared.closed = True
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(work.cancel)
             thread.join()
@@ -226,11 +230,12 @@ class OpenAIBackend:
         results: "queue.SimpleQueue[_Delivery | BaseException | None]",
     ) -> None:
         while (request := await asyncio.to_thread(requests.take)) is not None:
-            delivery = _Delivery(await self._ask(request, servers))
+            delivery = _Delivery(await self._ask(request, servers, requests))
             results.put(delivery)
-            await delivery.written.wait()
+            if not requests.closed:
+                await delivery.written.wait()
 
-    async def _ask(self, request: Request, servers: _Servers) -> Reply:
+    async def _ask(self, request: Request, servers: _Servers, requests: "_Shared") -> Reply:
         """Ask until there is a reply or no hope."""
         question = request.question
         try:
@@ -252,6 +257,8 @@ class OpenAIBackend:
                 return failed(question, trouble.kind, trouble.message, permanent=True)
             # A server that is busy and says so is up.
             servers.note(server, good=not trouble.servers_fault)
+            if requests.closed:
+                break
             if attempt < self.tries:
                 await asyncio.sleep(_pause(attempt, trouble.pause_s))
         return failed(question, trouble.kind, trouble.message, permanent=False)
@@ -281,7 +288,8 @@ class OpenAIBackend:
                     model=self.model, messages=chat, temperature=0, **{named: self.max_new_tokens}
                 )
                 # The client's limit is between bytes; a server that trickles would never end.
-                return await asyncio.wait_for(call, self.timeout_s)
+                async with asyncio.timeout(self.timeout_s):
+                    return await call
             except TimeoutError as error:
                 raise _NoReplyError(f"no reply within {self.timeout_s:g} s", "timeout") from error
             except openai.BadRequestError as error:
@@ -292,15 +300,16 @@ class OpenAIBackend:
 
 
 class _Shared:
-    """An iterator that threads may take from."""
+    """An iterator that threads may take from, until it is closed."""
 
     def __init__(self, requests: Iterator[Request]) -> None:
+        self.closed = False
         self._requests = requests
         self._lock = threading.Lock()
 
     def take(self) -> Request | None:
         with self._lock:
-            return next(self._requests, None)
+            return None if self.closed else next(self._requests, None)
 
 
 class _NoReplyError(Exception):

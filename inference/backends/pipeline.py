@@ -6,7 +6,7 @@ into memory is cut in half, and all later ones with it.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -208,7 +208,7 @@ class PipelineBackend:
         sizes = fed_sizes(inputs, self.pipe.image_processor, 1)
         return sizes[0] if sizes else None
 
-    def replies(self, requests: Iterator[Request]) -> Iterator[Reply]:
+    def replies(self, requests: Iterator[Request]) -> Generator[Reply]:
         """Answer every request in order; the next batch is decoded while one is answered."""
         with ThreadPoolExecutor(DECODING_THREADS) as pool:
             batch = [(r, pool.submit(self._chat, r)) for r in islice(requests, self.batch_size)]
