@@ -20,6 +20,7 @@ from typing import Any
 
 import datasets
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
+from filelock import FileLock, Timeout
 
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.picture_parquet import Written
@@ -171,6 +172,16 @@ def replacing(folder: Path) -> Iterator[Path]:
                 f"{path} is there and was not made by soubench export, so it is not touched. "
                 "Choose another folder, or remove it."
             )
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise PublishError(
+            f"{folder} is being written by another soubench; wait for it, or choose another folder."
+        ) from error
+    except OSError as error:
+        raise _unwritable(folder, error) from error
     recover(folder)
     try:
         shutil.rmtree(replaced, ignore_errors=True)
@@ -183,13 +194,19 @@ def replacing(folder: Path) -> Iterator[Path]:
             folder.rename(replaced)
         incomplete.rename(folder)
     except OSError as error:
-        raise PublishError(
-            f"{folder}: the export cannot be written ({error}). Make room, or choose another one."
-        ) from error
+        raise _unwritable(folder, error) from error
     finally:
         recover(folder)
         shutil.rmtree(incomplete, ignore_errors=True)
-    shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def _unwritable(folder: Path, error: OSError) -> PublishError:
+    return PublishError(
+        f"{folder}: the export cannot be written ({error}). Make room, or choose another one."
+    )
 
 
 def recover(folder: Path) -> None:

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import PIL
 
 from soubench.builders.sou.blind import Baseline, blind_baselines
 from soubench.builders.sou.build import SouBuild, SubsetBuild, explain_empty
+from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.questions import (
     LETTERS,
     Asked,
@@ -21,6 +22,10 @@ from soubench.builders.sou.questions import (
 )
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import MODES, Mode
+
+SIDE_BOUNDS_PX = (8, 16, 24)
+"""Where small objects are cut by size, as sides of squares of their area: AI-TOD's bounds of very
+tiny and tiny, and one more between that and 32."""
 
 
 def report(result: SouBuild) -> dict[str, Any]:
@@ -71,6 +76,7 @@ def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  
         "left_out_examples": dict(sorted(b.left_out.examples.items())),
         "pictures_wanted": b.wanted,
         "pictures": len(b.candidates),
+        **_measures([c.picture for c in b.candidates]),
         "cannot_be_asked": [
             task.value for task in Task if task not in tasks_for(b.read.categories)
         ],
@@ -86,6 +92,26 @@ def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  
             }
             for mode in MODES
         },
+    }
+
+
+def _measures(pictures: Sequence[SouPicture]) -> dict[str, Any]:
+    """Measure what Table 1 tells of a subset, and the sizes of its small objects.
+
+    Returns:
+        ``smallest_wh`` and ``largest_wh``: sides in px of the smallest and the largest picture, as
+        asked about; ``small_objects``; ``categories``: number of categories that small objects
+        have; ``sides_px``: small objects by the root of their area, up to 8, 16, 24 px and above.
+    """
+    by_area = sorted((p.width * p.height, p.width, p.height) for p in pictures)
+    sides = [area**0.5 for p in pictures for area in p.areas_px.tolist()]
+    below = [sum(side <= bound for side in sides) for bound in SIDE_BOUNDS_PX]
+    return {
+        "smallest_wh": list(by_area[0][1:]),
+        "largest_wh": list(by_area[-1][1:]),
+        "small_objects": len(sides),
+        "categories": len({category for p in pictures for category in p.categories}),
+        "sides_px": [b - a for a, b in pairwise([0, *below, len(sides)])],
     }
 
 
@@ -187,7 +213,10 @@ def card_sections(data: dict[str, Any]) -> str:
         f"`{data['fingerprint']}`."
     )
     tables = [
+        ["### Subsets", *_markdown(_subsets_table(data))],
         ["### Rows", *_markdown(_rows_table(data))],
+        ["### Shares of the rows, in %", *_markdown(_shares_table(data))],
+        ["### Small objects by the root of their area", *_markdown(_sides_table(data))],
         ["### Letters of the right options", *_markdown(_letters_table(data))],
         ["### What was left out", *_markdown(_left_out_table(data))],
         ["### Ranges of the counts", *_markdown(_counts_table(data))],
@@ -208,13 +237,52 @@ def _markdown(rows: list[list[str]]) -> list[str]:
     return [head, "|" + "---|" * len(rows[0]), *body]
 
 
+def _subsets_table(data: dict[str, Any]) -> list[list[str]]:
+    """Return the figures of the paper's Table 1."""
+    rows = [["subset", "source", "split", "pictures", "sizes in px", "rows", "categories"]]
+    for name, subset in data["subsets"].items():
+        small, large = ("×".join(map(str, subset[k])) for k in ("smallest_wh", "largest_wh"))
+        rows.append(
+            [
+                f"`{name}`",
+                subset["read"]["source"],
+                subset["split"],
+                str(subset["pictures"]),
+                small if small == large else f"{small} to {large}",
+                str(sum(subset["rows"].values())),
+                str(subset["categories"]),
+            ]
+        )
+    return rows
+
+
+def _shares_table(data: dict[str, Any]) -> list[list[str]]:
+    """Return the figures of the paper's Fig. 5: shares of scenarios and of their sub-tasks."""
+    counts: dict[str, Counter[str]] = {}
+    for subset in data["subsets"].values():
+        counts.setdefault(subset["scenario"], Counter()).update(subset["rows"])
+    total = sum(sum(c.values()) for c in counts.values())
+    rows = [["scenario", *(task.value for task in Task), "all"]]
+    for scenario, of in counts.items():
+        numbers = [*(of[task.value] for task in Task), sum(of.values())]
+        rows.append([scenario, *(f"{100 * n / total:.2f}" for n in numbers)])
+    return rows
+
+
+def _sides_table(data: dict[str, Any]) -> list[list[str]]:
+    bounds = [f"up to {bound} px" for bound in SIDE_BOUNDS_PX]
+    rows = [["subset", "objects", *bounds, "above"]]
+    for name, subset in data["subsets"].items():
+        shares = [f"{100 * n / subset['small_objects']:.1f} %" for n in subset["sides_px"]]
+        rows.append([f"`{name}`", str(subset["small_objects"]), *shares])
+    return rows
+
+
 def _rows_table(data: dict[str, Any]) -> list[list[str]]:
     codes = [task.value for task in Task]
-    rows = [["subset", "source", "split", "pictures", *codes]]
+    rows = [["subset", *codes]]
     for name, subset in data["subsets"].items():
-        counts = [str(subset["rows"].get(code, 0)) for code in codes]
-        source = subset["read"]["source"]
-        rows.append([f"`{name}`", source, subset["split"], str(subset["pictures"]), *counts])
+        rows.append([f"`{name}`", *(str(subset["rows"].get(code, 0)) for code in codes)])
     return rows
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from datasets import get_dataset_config_names, load_dataset
 from detection_sets import WRITERS, drawn_scenes, write_coco
+from filelock import FileLock
 
 from soubench.builders.sou.subsets import Task
 from soubench.cli import main
@@ -214,3 +215,36 @@ def test_an_exported_set_loads_from_its_folder(tmp_path, capsys):
     assert "pretty_name: my-set" in card
     assert "<!-- name" not in card
     assert "<!-- this" not in card
+
+
+def test_the_report_measures_what_the_labels_say(tmp_path, empty_cache):
+    scenes = list(drawn_scenes(5, CATEGORIES))
+    write_coco(tmp_path / "set", "val", scenes, CATEGORIES)
+    assert build("--source", f"coco={tmp_path / 'set'}") == 0
+    (folder,) = (empty_cache / "soubench" / "my-set").iterdir()
+    subset = json.loads((folder / "report.json").read_text())["subsets"]["val"]
+    areas = [w * h for _, _, objects in scenes for *_, w, h in objects]
+    bins = [
+        sum(a <= 64 for a in areas),
+        sum(64 < a <= 256 for a in areas),
+        sum(256 < a <= 576 for a in areas),
+        sum(a > 576 for a in areas),
+    ]
+    assert subset["sides_px"] == bins
+    assert subset["small_objects"] == len(areas)
+    assert subset["smallest_wh"] == subset["largest_wh"] == [400, 300]
+    assert subset["categories"] == 4
+    card = (folder / "README.md").read_text()
+    assert "| `val` | coco | val | 5 | 400×300 | 30 | 4 |" in card
+    assert "| my-set | 16.67 | 16.67 | 16.67 | 16.67 | 16.67 | 16.67 | 100.00 |" in card
+
+
+def test_two_exports_to_one_folder_do_not_mix(tmp_path, capsys):
+    write_coco(tmp_path / "set", "val", drawn_scenes(2, CATEGORIES), CATEGORIES)
+    assert build("--source", f"coco={tmp_path / 'set'}") == 0
+    with FileLock(tmp_path / ".out.lock"):
+        assert main(["export", "my-set", str(tmp_path / "out")]) == 2
+    assert "is being written by another soubench" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main(["export", "my-set", str(tmp_path / "out")]) == 0
+    assert [p.name for p in tmp_path.iterdir() if "lock" in p.name] == []
