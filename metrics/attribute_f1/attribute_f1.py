@@ -47,11 +47,11 @@ def score(
     """
     samples = []
     macros = []
-    n_unparsed = 0
+    unparsed = []
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         reply = without_thought(prediction)
         found, wanted = read_shapes(reply, output_format), read_reference(reference, row)
-        n_unparsed += not found and (bool(wanted) or says_something(reply))
+        unparsed.append(not found and (bool(wanted) or says_something(reply)))
         sample = {
             name: agreement(_values(found, name), _values(wanted, name), zero_division)
             for name in CATEGORICAL
@@ -69,8 +69,9 @@ def score(
         "recall": {name: mean.recall for name, mean in means.items()},
         "f1": {name: mean.f1 for name, mean in means.items()},
         "n_samples": n,
-        "unparsed": n_unparsed,
-        "unparsed_rate": n_unparsed / n if n else 0.0,
+        "unparsed": sum(unparsed),
+        "unparsed_rate": sum(unparsed) / n if n else 0.0,
+        "unparsed_per_sample": unparsed,
         "precision_per_sample": [sample.precision for sample in macros],
         "recall_per_sample": [sample.recall for sample in macros],
         "f1_per_sample": [sample.f1 for sample in macros],

@@ -74,10 +74,10 @@ def score(
         ValueError: A reference text states neither a count nor a point.
     """
     samples = []
-    n_unparsed = 0
+    unparsed = []
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         found = _as_points(prediction)
-        n_unparsed += found is None
+        unparsed.append(found is None)
         samples.append(score_points(found or Points(0, []), _reference(reference, row)))
     n = len(samples)
     centers = [sample.center_rmse for sample in samples]
@@ -91,8 +91,9 @@ def score(
         "n_samples": n,
         "n_pairs": sum(sample.n_pairs for sample in samples),
         "n_rmse_samples": len(located),
-        "unparsed": n_unparsed,
-        "unparsed_rate": n_unparsed / n if n else 0.0,
+        "unparsed": sum(unparsed),
+        "unparsed_rate": sum(unparsed) / n if n else 0.0,
+        "unparsed_per_sample": unparsed,
         "per_sample": centers,
         "count_errors": [sample.count_error for sample in samples],
     }
@@ -111,8 +112,8 @@ Args:
 Returns:
     count_rmse: 0 or more, lower is better; None without rows.
     center_rmse, center_distance: pixels, 0 or more, lower is better; None without a pair.
-    n_samples, n_pairs, n_rmse_samples, unparsed, unparsed_rate, per_sample, count_errors: see the
-        card.
+    n_samples, n_pairs, n_rmse_samples, unparsed, unparsed_rate, unparsed_per_sample, per_sample,
+        count_errors: see the card.
 
 Examples:
     >>> metric = evaluate.load("matched_rmse")

@@ -246,6 +246,7 @@ def score(
         "n_rotation_samples": sum(rotation is not None for rotation in rotations),
         "unparsed": n_unparsed,
         "unparsed_rate": n_unparsed / n if n else 0.0,
+        "unparsed_per_sample": [sample.is_unparsed for sample in samples],
         "sama_per_sample": [sample.sama for sample in samples],
         "sama_exact_per_sample": [sample.sama_exact for sample in samples],
         "center_rmse_per_sample": centers,

@@ -113,6 +113,7 @@ def test_replies_without_shapes_score_zero_and_are_counted(prediction, reference
     result = score([prediction], [reference])
     assert (result["f1_macro"], result["unparsed"]) == (0.0, unparsed)
     assert result["unparsed_rate"] == unparsed
+    assert result["unparsed_per_sample"] == [bool(unparsed)]
 
 
 def test_a_shape_that_is_called_it_is_counted_once():

@@ -113,6 +113,8 @@ def test_unparsed_replies_count_nothing_and_are_reported():
     # off by -2 and -1: sqrt((4 + 1) / 2)
     assert result["count_rmse"] == pytest.approx(math.sqrt(2.5))
     assert (result["center_rmse"], result["unparsed"], result["unparsed_rate"]) == (None, 2, 1.0)
+    mixed = score(["No idea.", "There are 0 leaves."], [[(1, 2)], [(1, 2)]])
+    assert mixed["unparsed_per_sample"] == [True, False]
 
 
 def as_sentence(points):

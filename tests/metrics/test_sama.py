@@ -752,6 +752,11 @@ def test_format_reaches_the_reading_of_replies_only():
     assert (result["sama"], result["unparsed_rate"]) == (0.0, 1.0)
 
 
+def test_what_is_unparsed_is_told_per_sample():
+    result = score(["No idea.", FIRST, ""], [FIRST, FIRST, ""])
+    assert result["unparsed_per_sample"] == [True, False, False]
+
+
 def test_metric_loads_by_path_without_network_from_elsewhere(tmp_path):
     program = (
         f"import evaluate; m = evaluate.load({FOLDER!r}); "
