@@ -116,7 +116,7 @@ def pictures_of(row: Mapping[str, Any], columns: Iterable[str]) -> tuple[Picture
 def _pictures(row: Mapping[str, Any], columns: Iterable[str]) -> Iterator[Picture]:
     for column in columns:
         value = row[column]
-        for stored in value if isinstance(value, list) else [value]:
+        for stored in filter(None, value if isinstance(value, list) else [value]):
             yield Picture(stored["path"], stored["bytes"])
 
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from soubench.builders.errors import PictureError, RunError
 from soubench.builders.keyed import keyed_hash
-from soubench.inference.backends import Backend
+from soubench.inference.backends import OUT_OF_MEMORY, Backend
 from soubench.inference.chat import Picture, Request, pictures_of
 from soubench.inference.coordinates import BOX_FORMATS, PIXELS, Coords, Frame
 from soubench.inference.dataset_rows import LoadedRows, open_rows
@@ -50,6 +50,7 @@ LIBRARIES = ("datasets",)
 FAILURES_AT_THE_START = 8
 """After so many failures without one reply, something is wrong with the settings, not the rows."""
 FAILURES_IN_A_ROW = 100
+"""After so many failures that might have passed, whoever answers is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +263,11 @@ def _write_all(run: RunFolder, replies: Iterator[Reply], asked: int, todo: int) 
                 is_working, in_a_row = True, 0
             else:
                 errors += 1
-                in_a_row += 1
                 bar.set_postfix(errors=errors)
+                # A whole subset may be too large for a server or a card; that is no fault of the
+                # run. Anything else that fails again and again is.
+                lasting = reply.error.permanent or reply.error.kind == OUT_OF_MEMORY
+                in_a_row = 0 if lasting else in_a_row + 1
             held.append(reply)
             if is_working:
                 for waiting in held:

@@ -9,6 +9,8 @@ from soubench.inference.questions import Question
 from soubench.inference.run_folder import Reply, ReplyError, Size
 
 MESSAGE_CHARACTERS = 500
+OUT_OF_MEMORY = "out of memory"
+"""Kind of the error of a request that does not fit into memory even alone."""
 
 
 @dataclass(frozen=True, slots=True)

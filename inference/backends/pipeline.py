@@ -18,7 +18,7 @@ import torch
 import transformers
 
 from soubench.builders.errors import PictureError, RunError
-from soubench.inference.backends import Facts, failed
+from soubench.inference.backends import OUT_OF_MEMORY, Facts, failed
 from soubench.inference.chat import Picture, Request, fit_pixels, messages
 from soubench.inference.run_folder import Reply, Size
 
@@ -255,8 +255,12 @@ class PipelineBackend:
                     if out_of_memory:
                         self.batch_size = size
                     continue
-                kind = "out of memory" if out_of_memory else type(error).__name__
-                yield failed(part[0][0].question, kind, str(error), permanent=not out_of_memory)
+                # A device that has failed fails for every row after it; those are asked again.
+                lasting = isinstance(error, ValueError | TypeError)
+                kind = OUT_OF_MEMORY if out_of_memory else type(error).__name__
+                yield failed(
+                    part[0][0].question, kind, str(error), permanent=lasting and not out_of_memory
+                )
             else:
                 seconds = (time.perf_counter() - started) / len(part)
                 for (request, _), answer, fed in zip(part, answers, self.pipe.fed, strict=True):

@@ -183,6 +183,30 @@ def test_one_request_that_does_not_fit_is_an_error_that_may_pass(tiny_vlm, reque
     assert [(r.error.kind, r.error.permanent) for r in replies] == [("out of memory", False)] * 2
 
 
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("absolute aspect ratio must be smaller than 200"), True),
+    ],
+)
+def test_a_row_that_fails_does_not_take_its_batch_along(
+    tiny_vlm, requests, monkeypatch, error, permanent
+):
+    backend = pipeline.PipelineBackend(str(tiny_vlm("llava")), batch_size=3, max_new_tokens=2)
+    chat = backend.pipe.preprocess
+
+    def preprocess(inputs, **more):
+        if "picture 1" in inputs.messages[-1]["content"][-1]["text"]:
+            raise error
+        return chat(inputs, **more)
+
+    monkeypatch.setattr(backend.pipe, "preprocess", preprocess)
+    replies = list(backend.replies(iter(requests(*[[(40, 40)]] * 3))))
+    failures = {r.id: (r.error.kind, r.error.permanent) for r in replies if r.error}
+    assert failures == {"1": (type(error).__name__, permanent)}
+
+
 def test_a_damaged_picture_costs_its_own_row_only(tiny_vlm, requests):
     asked = requests([(40, 40)], [(40, 40)], [(40, 40)])
     broken = Picture("broken.png", b"\x89PNG\r\n\x1a\n nothing")

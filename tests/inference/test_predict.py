@@ -1,5 +1,6 @@
 """``soubench predict``: what it asks, of whom, and that nothing is asked twice."""
 
+import io
 import json
 import os
 import re
@@ -9,7 +10,9 @@ import sys
 from collections import Counter
 
 import datasets
+import evaluate
 import pytest
+from PIL import Image
 
 from soubench.builders.errors import RunError
 from soubench.cli import main
@@ -265,6 +268,20 @@ def test_a_server_that_dies_stops_the_run(built, tmp_path, monkeypatch):
     assert done.new == done.asked - 4
 
 
+def test_a_subset_that_is_too_large_does_not_stop_the_run(built, tmp_path, monkeypatch):
+    monkeypatch.setattr("soubench.inference.predict.FAILURES_IN_A_ROW", 10)
+
+    def answer(n, question):
+        if n in range(2, 30):
+            return failed(question, "http 413", "too large", permanent=True)
+        if n in range(40, 60):
+            return failed(question, "out of memory", "", permanent=False)
+        return Reply(question.id, reply="A")
+
+    done = predict(plan(options(tmp_path)), Scripted(answer))
+    assert (done.asked, done.answered, done.errors) == (72, 24, 48)
+
+
 def test_another_prompt_model_or_build_is_another_run(built, tmp_path, capsys):
     out = f"--out={tmp_path / 'run'}"
     words = tmp_path / "words.toml"
@@ -394,3 +411,77 @@ def test_shards_are_told_in_run_json(built, tmp_path):
     description, replies = read_run(tmp_path / "run")
     assert (description["shard"], description["limit"]) == ("1/4", 9)
     assert len(replies) == description["dataset"]["rows"] == 2
+
+
+RRS_ROWS = [
+    # two pictures, five options; yes or no; a box; a mask; a caption
+    ("ci", "mcq", list("vwxyz"), "E", 4, 2),
+    ("oe", "yes_no", [], "no", -1, 1),
+    ("vg", "box", [], "[12, 30, 20, 41]", -1, 1),
+    ("rs", "mask", [], '{"size": [2, 2], "counts": [1, 2, 1]}', -1, 1),
+    ("ic", "text", [], "A harbor with two ships.", -1, 1),
+]
+
+
+def write_rrs_like(folder):
+    def picture(i):
+        buffer = io.BytesIO()
+        Image.new("RGB", (80, 50), (i, 0, 0)).save(buffer, "PNG")
+        return {"bytes": buffer.getvalue(), "path": None}
+
+    strings, number = datasets.List(datasets.Value("string")), datasets.Value("int32")
+    text = {
+        name: datasets.Value("string")
+        for name in ("id", "sub_dimension", "task", "answer_type", "question", "answer")
+    }
+    features = datasets.Features(
+        text
+        | {"images": datasets.List(datasets.Image()), "options": strings, "references": strings}
+        | {"answer_index": number}
+    )
+    rows = [
+        {
+            "id": f"r{i}",
+            "images": [picture(10 * i + j) for j in range(pictures)],
+            "sub_dimension": "perception-object",
+            "task": task,
+            "answer_type": kind,
+            "question": f"Question {i}?",
+            "options": options_,
+            "answer": answer,
+            "answer_index": index,
+            "references": [answer] if kind == "text" else [],
+        }
+        for i, (task, kind, options_, answer, index, pictures) in enumerate(RRS_ROWS)
+    ]
+    folder.mkdir()
+    datasets.Dataset.from_list(rows, features=features).to_parquet(folder / "test.parquet")
+    return folder
+
+
+def test_rows_of_every_answer_type_with_several_pictures(tmp_path, installed_metrics):
+    folder = write_rrs_like(tmp_path / "rrs-like")
+    backend = Scripted()
+    predict(plan(PredictOptions(str(folder), None, tmp_path / "a", circular=True)), backend)
+    asked = Counter(request.question.id for request in backend.seen)
+    assert asked == {"r0": 5, "r1": 1, "r2": 1, "r3": 1, "r4": 1}
+    assert [len(r.pictures) for r in backend.seen if r.question.rotation == 0] == [2, 1, 1, 1, 1]
+    second = backend.seen[0].pictures[1].open()
+    assert (second.size, second.getpixel((0, 0))) == ((80, 50), (1, 0, 0))
+
+    metric = evaluate.load("acc_at_iou")
+    for coords in ("pixel", "norm1000", "unit"):
+        out = tmp_path / coords
+        description, replies = run(out, f"--coords={coords}", dataset=str(folder), config="default")
+        said = {reply.id: reply.reply for reply in replies}
+        right = {f"r{i}": row[3] for i, row in enumerate(RRS_ROWS)}
+        assert {k: v for k, v in said.items() if k != "r2"} == {
+            k: v for k, v in right.items() if k != "r2"
+        }
+        result = metric.compute(
+            predictions=[said["r2"]],
+            references=[[12, 30, 20, 41]],
+            format=description["box_format"],
+            image_sizes=[[80, 50]],
+        )
+        assert result["mean_iou"] > 0.98
