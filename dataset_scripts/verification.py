@@ -1,7 +1,7 @@
 """Verify a dataset: builds in the local cache, and exported folders."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +18,12 @@ from soubench.builders.publishing.dataset_cache import build_folder, is_live
 from soubench.builders.publishing.export_folder import (
     FileSet,
     Manifest,
+    View,
     is_export,
     load_manifest,
     split_card,
 )
+from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.sou.render import file_digest
 from soubench.builders.verification import Problem, Row
 from soubench.dataset_scripts.plant_leaves import verification as plant_leaves
@@ -141,13 +143,11 @@ def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Veri
         if described["fingerprint"] != export.fingerprint:
             message = f"export.json says {export.fingerprint}, {MANIFEST} another"
             problems.append(Problem("", "fingerprint", message))
+        problems += _file_problems(folder, export, hashed=pictures)
         sets = {(s.folder, s.split): _read_rows(folder, s) for s in export.sets}
         for view in export.views:
             parts = [sets[s.folder, s.split] for s in export.sets_of(view)]
-            table = pa.concat_tables(parts)
-            if view.task:
-                table = table.filter(pc.equal(table["task"], view.task))
-            tables.setdefault(view.config, {})[view.split] = table
+            tables.setdefault(view.config, {})[view.split] = _viewed(pa.concat_tables(parts), view)
         problems += _card_problems(folder, export)
         problems += _verifier(dataset).problems(tables, described, prompt)
         for s in export.sets:
@@ -171,8 +171,16 @@ _DAMAGE = (
 
 
 def _damaged(folder: Path, error: Exception) -> Problem:
-    message = f"{folder}: a file is damaged or missing ({error!r:.200})"
-    return Problem("", "files", message)
+    if isinstance(error, SoubenchError):
+        return Problem("", "files", str(error))
+    return Problem("", "files", f"{folder}: a file is damaged or missing ({error!r:.200})")
+
+
+def _viewed(table: pa.Table, view: View) -> pa.Table:
+    """Return a view's rows as ``load_dataset`` gives them."""
+    if view.column:
+        table = table.filter(pc.equal(table[view.column], view.value))
+    return table.drop_columns(CONFIG_COLUMN) if view.column == CONFIG_COLUMN else table
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -290,22 +298,39 @@ def _card_problems(folder: Path, export: Manifest) -> Iterator[Problem]:
     head, _ = split_card((folder / "README.md").read_text(encoding="utf-8"))
     expected: dict[str, dict[str, Sequence[str]]] = {}
     filters: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for view in export.views:
         paths = [path for s in export.sets_of(view) for path in s.paths]
         expected.setdefault(view.config, {})[view.split] = paths
-        filters[view.config] = [["task", "==", view.task]] if view.task else None
+        filters[view.config] = view.filters
+        if view.column == CONFIG_COLUMN:
+            kept = pq.read_schema(folder / paths[0]).names
+            columns[view.config] = [name for name in kept if name != CONFIG_COLUMN]
     said = {c["config_name"]: c for c in head.get("configs", ())}
     if set(said) != set(expected):
         yield Problem("", "card", "the configs of README.md are not those of export.json")
         return
     for name, config in said.items():
         files = {f["split"]: f["path"] for f in config["data_files"]}
-        if files != expected[name] or config.get("filters") != filters[name]:
-            yield Problem("", "card", f"README.md names other files or filters for {name}")
-    yield from _file_problems(folder, (path for s in export.sets for path in s.paths))
+        options = (config.get("filters"), config.get("columns"))
+        if files != expected[name] or options != (filters[name], columns.get(name)):
+            message = f"README.md names other files, filters or columns for {name}"
+            yield Problem("", "card", message)
 
 
-def _file_problems(folder: Path, named: Iterable[str]) -> Iterator[Problem]:
+def _file_problems(folder: Path, export: Manifest, *, hashed: bool) -> Iterator[Problem]:
+    """Check that the files are those that were written."""
+    named = {path: file for s in export.sets for path, file in zip(s.paths, s.files, strict=True)}
     there = {path.relative_to(folder).as_posix() for path in folder.glob("data/**/*.parquet")}
     for path in sorted(there - set(named)):
         yield Problem("", "files", f"{path} belongs to no config")
+    for path, file in named.items():
+        if path not in there:
+            yield Problem("", "files", f"{path} is missing")
+            continue
+        size = (folder / path).stat().st_size
+        if size != file.num_bytes:
+            message = f"{path}: expected {file.num_bytes} bytes, there are {size}"
+            yield Problem("", "files", message)
+        elif hashed and file_digest(folder / path) != file.sha256:
+            yield Problem("", "files", f"{path} is not the file that was written")

@@ -19,7 +19,7 @@ from soubench.builders.publishing.export import pixels_digest
 from soubench.builders.publishing.export_folder import (
     FileSet,
     load_manifest,
-    recover,
+    may_be_recovered,
     replacing,
     split_card,
     write_readme,
@@ -97,17 +97,18 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
             half done: the message names the pictures.
     """
     folder, pictures = folder.expanduser().resolve(), pictures.expanduser().resolve()
-    recover(folder)
-    manifest = load_manifest(folder)
+    if not may_be_recovered(folder):
+        load_manifest(folder)
     if not pictures.is_dir():
         raise PublishError(f"{pictures}: expected a folder with pictures; there is none.")
-    todo = [s for s in manifest.sets if s.withheld]
-    if not todo:
-        raise PublishError(f"{folder}: no pictures are missing; there is nothing to attach.")
-    index = _Index(pictures)
     outcomes: dict[str, _Outcome] = {}
-    schema = pq.read_schema(folder / todo[0].paths[0])
     with replacing(folder) as target:
+        manifest = load_manifest(folder)
+        todo = [s for s in manifest.sets if s.withheld]
+        if not todo:
+            raise PublishError(f"{folder}: no pictures are missing; there is nothing to attach.")
+        index = _Index(pictures)
+        schema = pq.read_schema(folder / todo[0].paths[0])
         for s in manifest.sets:
             if s.withheld:
                 outcome = outcomes[f"{s.folder}/{s.split}"] = _Outcome()
@@ -122,8 +123,8 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
                     s.take(written)
                     s.withheld = False
                     continue
-                for name in written.files:
-                    (target / s.folder / name).unlink()
+                for file in written.files:
+                    (target / s.folder / file.name).unlink()
             _copy(folder, target, s.paths)
         if not any(outcome.attached for outcome in outcomes.values()):
             reasons = "; ".join(_reason(name, o) for name, o in outcomes.items())

@@ -32,6 +32,7 @@ from soubench.builders.publishing.export_folder import (
     write_readme,
 )
 from soubench.builders.publishing.picture_parquet import (
+    CONFIG_COLUMN,
     Embedded,
     PictureRows,
     by_picture,
@@ -43,6 +44,8 @@ SCRIPTS_PACKAGE = "soubench.dataset_scripts"
 BUILD_MANIFEST = "manifest.json"
 """What the build is made of; goes along, so that the folder can be verified."""
 BATCH_ROWS = 64
+TOGETHER = "data"
+"""Where the files of all configs lie that ask about the same pictures."""
 NAME_FEATURES = {
     "file_name": Value("string"),
     "sha256": Value("string"),
@@ -73,6 +76,9 @@ class _Split:
     def of_subset(self, subset: str) -> int:
         return sum(n for (name, _), n in self.counts.items() if name == subset)
 
+    def table(self) -> pa.Table:
+        return pa.concat_tables([_arrow(file) for file in self.arrow_files])
+
     @property
     def subsets(self) -> list[str]:
         return list(dict.fromkeys(subset for subset, _ in self.counts))
@@ -80,6 +86,20 @@ class _Split:
     @property
     def tasks(self) -> set[str]:
         return {task for _, task in self.counts}
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where the rows of a file set come from: prepared configs, and one of their subsets."""
+
+    configs: tuple[_Split, ...]
+    subset: str
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows, a few at a time, ordered by picture."""
+        if len(self.configs) > 1:
+            return _woven(self.configs)
+        return _tables(self.configs[0].arrow_files, self.subset)
 
 
 def export_dataset(
@@ -107,9 +127,9 @@ def export_dataset(
         have_the_right: The caller may redistribute all pictures, whatever the sources say.
 
     Returns:
-        ``dataset``, ``version``, ``fingerprint``, ``folder``, ``configs``, ``rows`` (of the
-        files), ``pictures`` and ``picture_bytes`` (distinct ones inside), ``parquet_bytes``, and
-        ``withheld``: sources whose pictures were left out.
+        ``dataset``, ``version``, ``fingerprint``, ``folder``, ``configs``, ``largest_config``,
+        ``rows`` (of the files), ``pictures`` and ``picture_bytes`` (distinct ones inside),
+        ``parquet_bytes``, and ``withheld``: sources whose pictures were left out.
 
     Raises:
         PublishError: No such build, several of them, a picture that has moved, or a folder that
@@ -135,11 +155,14 @@ def export_dataset(
     manifest.carries_names = any(s.withheld for s in manifest.sets)
     if manifest.carries_names:
         info.features = Features({**info.features, **NAME_FEATURES})
-    schema = info.features.arrow_schema
+    columns = dict(info.features)
+    if any(view.column == CONFIG_COLUMN for view in manifest.views):
+        columns[CONFIG_COLUMN] = Value("string")
+    schema = Features(columns).arrow_schema
     with replacing(folder) as target:
-        for s, (split, subset) in zip(manifest.sets, origin, strict=True):
-            groups = by_picture(_tables(split.arrow_files, subset))
-            made, known = home / "pictures", _known(described, subset)
+        for s, of in zip(manifest.sets, origin, strict=True):
+            groups = by_picture(of.tables())
+            made, known = home / "pictures", _known(described, of.subset or s.split)
             rows = (
                 _with_names(g, made, schema, known) if s.withheld else _with_pictures(g)
                 for g in groups
@@ -186,11 +209,22 @@ def _read_json(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def _known(described: Mapping[str, Any], subset: str) -> Mapping[str, Any]:
-    """Return image id or row id -> what a build's manifest says of the picture."""
-    pictures = described.get("pictures", {})
-    known: Mapping[str, Any] = pictures.get(subset, pictures) if subset else pictures
-    return known
+def _known(described: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """Return image id or row id -> what a build's manifest says of the picture.
+
+    Args:
+        described: The manifest.
+        part: The subset; the split where there are none.
+    """
+    pictures: Mapping[str, Any] = described.get("pictures", {})
+    found = pictures.get(part, pictures)
+    if isinstance(found, Mapping):
+        return found
+    # Drawn pictures have a hash each, in the order of the rows, and no source's name.
+    return {
+        f"{part}/{i:06d}": {"file_name": f"{i:06d}.png", "sha256": digest, "as_is": True}
+        for i, digest in enumerate(found)
+    }
 
 
 def _splits(name: str, config: str, path: Path) -> Iterator[_Split]:
@@ -228,8 +262,24 @@ def _plan(
     *,
     pictures: Literal["all", "none"],
     have_the_right: bool,
-) -> list[tuple[_Split, str]]:
+) -> list[_Origin]:
     """Fill in the file sets and the views; return where the rows of each file set come from."""
+
+    def add_set(folder: str, split: str, subset: str) -> None:
+        rights = rights_of(manifest.dataset, subset, report)
+        inside = pictures == "all" and (rights.pictures_may_go or have_the_right)
+        manifest.sets.append(
+            FileSet(folder, split, rights.source, rights.license, rights.notice, not inside)
+        )
+
+    if _share_pictures(splits):
+        names = list(dict.fromkeys(s.split for s in splits))
+        for split in names:
+            add_set(TOGETHER, split, "")
+        manifest.views += [
+            View(s.config, s.split, [TOGETHER], CONFIG_COLUMN, s.config) for s in splits
+        ]
+        return [_Origin(tuple(s for s in splits if s.split == split), "") for split in names]
     by_name = {(s.config, s.split): s for s in splits}
 
     def whole(s: _Split) -> bool:
@@ -251,11 +301,7 @@ def _plan(
             origin[folder, s.split] = (s, subset)
             folder_of[s.config, s.split, subset] = folder
     for (folder, split), (_, subset) in origin.items():
-        rights = rights_of(manifest.dataset, subset, report)
-        inside = pictures == "all" and (rights.pictures_may_go or have_the_right)
-        manifest.sets.append(
-            FileSet(folder, split, rights.source, rights.license, rights.notice, not inside)
-        )
+        add_set(folder, split, subset)
     for s in splits:
         config = s.config if whole(s) else s.config.rpartition("-")[0]
         folders = [folder_of[config, s.split, subset] for subset in s.subsets]
@@ -266,8 +312,45 @@ def _plan(
                     f"{manifest.dataset}: {s.config!r} does not hold the {code} rows of "
                     f"{config!r}. Build the dataset again."
                 )
-        manifest.views.append(View(s.config, s.split, folders, code))
-    return list(origin.values())
+        manifest.views.append(View(s.config, s.split, folders, "task" if code else "", code))
+    return [_Origin((s,), subset) for s, subset in origin.values()]
+
+
+def _share_pictures(splits: Sequence[_Split]) -> bool:
+    """Say whether all configs ask about the same pictures, row by row."""
+    of_config: dict[str, dict[str, _Split]] = {}
+    for s in splits:
+        of_config.setdefault(s.config, {})[s.split] = s
+    first, *others = of_config.values()
+    return bool(others) and all(
+        list(other) == list(first) and all(_alike(s, other[name]) for name, s in first.items())
+        for other in others
+    )
+
+
+def _alike(a: _Split, b: _Split) -> bool:
+    ours, theirs = a.table(), b.table()
+    return (
+        {"id", "image"}.issubset(ours.column_names)
+        and CONFIG_COLUMN not in ours.column_names
+        and not _has_subsets(ours)
+        and ours.schema.equals(theirs.schema)
+        and ours.select(["id", "image"]).equals(theirs.select(["id", "image"]))
+    )
+
+
+def _woven(configs: Sequence[_Split]) -> Iterator[pa.Table]:
+    """Yield the rows of several configs, those of one picture beside each other."""
+    whole = [(s.config, s.table()) for s in configs]
+    for start in range(0, whole[0][1].num_rows, BATCH_ROWS):
+        parts = [table.slice(start, BATCH_ROWS) for _, table in whole]
+        n = parts[0].num_rows
+        named = [
+            part.append_column(CONFIG_COLUMN, pa.array([config] * n, pa.string()))
+            for part, (config, _) in zip(parts, whole, strict=True)
+        ]
+        order = [k * n + i for i in range(n) for k in range(len(named))]
+        yield pa.concat_tables(named).take(pa.array(order, pa.int64()))
 
 
 def _tables(arrow_files: Iterable[str], subset: str) -> Iterator[pa.Table]:
@@ -313,7 +396,12 @@ def _with_names(
     paths = [_on_disk(Path(cell["path"])) for cell in group["image"].to_pylist()]
     size = inspect_picture(paths[0])
     key = "image_id" if "image_id" in group.column_names else "id"
-    picture = known[group[key][0].as_py()]
+    picture = known.get(group[key][0].as_py())
+    if picture is None:
+        raise PublishError(
+            f"{group['id'][0]}: {BUILD_MANIFEST} of the build does not know its picture. Build the "
+            "dataset again."
+        )
     pixels = {path: "" for path in paths}
     if not picture["as_is"]:
         pixels = {path: pixels_digest(path) for path in set(paths) if path.is_relative_to(made)}
@@ -343,7 +431,7 @@ def _write_papers(
     report: Mapping[str, Any],
     manifest: Manifest,
     info: datasets.DatasetInfo,
-    origin: Sequence[tuple[_Split, str]],
+    origin: Sequence[_Origin],
 ) -> None:
     """Write the card and what stands beside it."""
     head, body = split_card((home / "README.md").read_text(encoding="utf-8"))
@@ -354,13 +442,13 @@ def _write_papers(
         body = body.replace(f"![{path.stem}](sheets/{path.name})", "not included")
     parts = [body.rstrip("\n"), "\n".join(SECTION)]
     shown = [
-        _tables(split.arrow_files, subset)
-        for s, (split, subset) in sorted(
+        of.tables()
+        for _, of in sorted(
             zip(manifest.sets, origin, strict=True), key=lambda pair: pair[0].withheld
         )
     ]
     allowed = sum(not s.withheld for s in manifest.sets)
-    if any(view.task for view in manifest.views):
+    if any(view.column == "task" for view in manifest.views):
         parts.append(write_examples(target, shown[:allowed], shown[allowed:]))
     notes = _script_file(name, "RELEASE_NOTES.md")
     if notes:
@@ -398,6 +486,7 @@ def _summary(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "fingerprint": manifest.fingerprint,
         "folder": str(folder),
         "configs": list(dict.fromkeys(view.config for view in manifest.views)),
+        "largest_config": manifest.largest_config,
         "rows": sum(sum(s.rows.values()) for s in manifest.sets),
         "pictures": sum(s.pictures for s in manifest.sets),
         "picture_bytes": sum(s.distinct_bytes for s in manifest.sets),

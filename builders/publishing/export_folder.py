@@ -6,7 +6,8 @@ Layout::
     export.json            what this module needs to know about the folder again
     report.json            the build's report, without examples of what was left out
     manifest.json          what the build is made of: what soubench verify checks against
-    data/<set>/<split>-00000-of-00001.parquet
+    data/<subset>/<split>-00000-of-00001.parquet
+    data/<split>-00000-of-00001.parquet     where all configs ask about the same pictures
     examples/ sheets/      small pictures for the card
 """
 
@@ -23,10 +24,12 @@ import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 from filelock import FileLock, Timeout
 
 from soubench.builders.errors import PublishError
-from soubench.builders.publishing.picture_parquet import Written
+from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN, StoredFile, Written
 
 MANIFEST = "export.json"
 MADE_BY = "soubench export"
+FORMAT = 2
+"""Of ``export.json`` and the layout; higher for each change that older programs cannot read."""
 SECTION = ("<!-- export -->", "<!-- /export -->")
 
 
@@ -41,9 +44,9 @@ class FileSet:
         license: What the source says.
         notice: What has to stand beside its pictures.
         withheld: The files came without pictures, and none were put in yet.
-        files: Names of the files.
-        rows: Sub-task (empty where there is none) -> number of rows.
-        num_bytes: Sub-task -> bytes of its rows once loaded.
+        files: The files.
+        rows: Sub-task or config (empty where the files have neither column) -> number of rows.
+        num_bytes: Sub-task or config -> bytes of its rows once loaded.
         distinct_bytes: Bytes of the pictures, each counted once.
         pictures: Number of distinct pictures.
     """
@@ -54,7 +57,7 @@ class FileSet:
     license: str
     notice: str
     withheld: bool
-    files: list[str] = field(default_factory=list)
+    files: list[StoredFile] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     num_bytes: dict[str, int] = field(default_factory=dict)
     distinct_bytes: int = 0
@@ -63,7 +66,7 @@ class FileSet:
     @property
     def paths(self) -> list[str]:
         """The files, relative to the export."""
-        return [f"{self.folder}/{name}" for name in self.files]
+        return [f"{self.folder}/{file.name}" for file in self.files]
 
     def take(self, written: Written) -> None:
         """Note what was written."""
@@ -74,19 +77,26 @@ class FileSet:
 
 @dataclass(slots=True)
 class View:
-    """One split of one config: all rows of some file sets, or those of one sub-task.
+    """One split of one config: all rows of some file sets, or those with one value in a column.
 
     Attributes:
         config: Name of the config.
         split: Name of the split.
         folders: Folders of its file sets, in the order of the rows.
-        task: The sub-task; empty for all rows.
+        column: ``task`` or ``CONFIG_COLUMN``; empty for all rows.
+        value: What this view's rows have there.
     """
 
     config: str
     split: str
     folders: list[str]
-    task: str = ""
+    column: str = ""
+    value: str = ""
+
+    @property
+    def filters(self) -> list[list[str]] | None:
+        """What the card tells ``load_dataset`` to keep."""
+        return [[self.column, "==", self.value]] if self.column else None
 
 
 @dataclass(slots=True)
@@ -118,9 +128,21 @@ class Manifest:
         by_folder = {s.folder: s for s in self.sets if s.split == view.split}
         return [by_folder[folder] for folder in view.folders]
 
+    def rows_of(self, view: View) -> int:
+        """Return the number of rows of a view."""
+        return sum(_of(s.rows, view.value) for s in self.sets_of(view))
+
+    @property
+    def largest_config(self) -> str:
+        """The config with most rows; the first of several."""
+        rows: dict[str, int] = {}
+        for view in self.views:
+            rows[view.config] = rows.get(view.config, 0) + self.rows_of(view)
+        return max(rows, key=lambda config: rows[config])
+
     def save(self, folder: Path) -> None:
         """Write ``export.json``."""
-        data = {"made_by": MADE_BY, **asdict(self)}
+        data = {"made_by": MADE_BY, "format": FORMAT, **asdict(self)}
         _write(folder / MANIFEST, json.dumps(data, indent=1, ensure_ascii=False))
 
 
@@ -137,22 +159,32 @@ def load_manifest(folder: Path) -> Manifest:
     """Read ``export.json``.
 
     Raises:
-        PublishError: The folder is not an export.
+        PublishError: The folder is not an export, is damaged, or was made by a newer or an older
+            version of soubench.
     """
     if not is_export(folder):
         raise PublishError(
             f"{folder}: expected a folder made by soubench export, with a {MANIFEST}; found none."
         )
     data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    made = data.pop("format", 1)
+    if isinstance(made, int) and made > FORMAT:
+        raise PublishError(
+            f"{folder / MANIFEST} has format {made}, and this soubench reads up to {FORMAT}: a "
+            "newer one made it. Update soubench."
+        )
     try:
         del data["made_by"]
-        sets = [FileSet(**s) for s in data.pop("sets")]
+        sets = [
+            FileSet(**s | {"files": [StoredFile(**file) for file in s["files"]]})
+            for s in data.pop("sets")
+        ]
         views = [View(**v) for v in data.pop("views")]
         return Manifest(**data, sets=sets, views=views)
     except (KeyError, TypeError) as error:
         raise PublishError(
-            f"{folder / MANIFEST} is damaged or of another version of soubench ({error}). "
-            "Export the dataset again."
+            f"{folder / MANIFEST} is damaged or was made by an older soubench ({error}). Export "
+            "the dataset again."
         ) from error
 
 
@@ -160,18 +192,42 @@ def load_manifest(folder: Path) -> Manifest:
 def replacing(folder: Path) -> Iterator[Path]:
     """Provide ``<folder>.incomplete``, which takes the place of ``folder`` if all goes well.
 
+    One command at a time: others are refused. What a killed one left behind is put right first.
+
     Raises:
-        PublishError: ``folder`` is there and is not an export, or cannot be written.
+        PublishError: ``folder`` is there and is not an export, cannot be written, or is being
+            written by another command.
     """
-    incomplete = folder.with_name(f"{folder.name}.incomplete")
-    replaced = folder.with_name(f"{folder.name}.replaced")
-    for path in (folder, incomplete, replaced):
-        empty = path.is_dir() and not any(path.iterdir())
-        if path.is_symlink() or (path.exists() and not empty and not is_export(path)):
-            raise PublishError(
-                f"{path} is there and was not made by soubench export, so it is not touched. "
-                "Choose another folder, or remove it."
-            )
+    incomplete, replaced = _beside(folder, "incomplete"), _beside(folder, "replaced")
+    with _locked(folder):
+        for path in (folder, incomplete, replaced):
+            empty = path.is_dir() and not any(path.iterdir())
+            if path.is_symlink() or (path.exists() and not empty and not is_export(path)):
+                raise PublishError(
+                    f"{path} is there and was not made by soubench export, so it is not touched. "
+                    "Choose another folder, or remove it."
+                )
+        try:
+            _recover(folder)
+            shutil.rmtree(replaced, ignore_errors=True)
+            shutil.rmtree(incomplete, ignore_errors=True)
+            incomplete.mkdir()
+            # So that what a killed export leaves behind is known as ours.
+            _write(incomplete / MANIFEST, json.dumps({"made_by": MADE_BY}))
+            yield incomplete
+            if folder.exists():
+                folder.rename(replaced)
+            incomplete.rename(folder)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        finally:
+            _recover(folder)
+            shutil.rmtree(incomplete, ignore_errors=True)
+            shutil.rmtree(replaced, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder.with_name(f".{folder.name}.lock"))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -182,25 +238,16 @@ def replacing(folder: Path) -> Iterator[Path]:
         ) from error
     except OSError as error:
         raise _unwritable(folder, error) from error
-    recover(folder)
     try:
-        shutil.rmtree(replaced, ignore_errors=True)
-        shutil.rmtree(incomplete, ignore_errors=True)
-        incomplete.mkdir(parents=True)
-        # So that what a killed export leaves behind is known as ours.
-        _write(incomplete / MANIFEST, json.dumps({"made_by": MADE_BY}))
-        yield incomplete
-        if folder.exists():
-            folder.rename(replaced)
-        incomplete.rename(folder)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+        yield
     finally:
-        recover(folder)
-        shutil.rmtree(incomplete, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
-        lock.release()
+        # Before the release: who then gets the lock of a file that is gone opens a new one.
         Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+def _beside(folder: Path, what: str) -> Path:
+    return folder.with_name(f"{folder.name}.{what}")
 
 
 def _unwritable(folder: Path, error: OSError) -> PublishError:
@@ -209,9 +256,14 @@ def _unwritable(folder: Path, error: OSError) -> PublishError:
     )
 
 
-def recover(folder: Path) -> None:
+def may_be_recovered(folder: Path) -> bool:
+    """Say whether an export is there, or one that a killed command had moved aside."""
+    return is_export(folder) or (not folder.exists() and is_export(_beside(folder, "replaced")))
+
+
+def _recover(folder: Path) -> None:
     """Put a folder back that a killed command had moved aside."""
-    replaced = folder.with_name(f"{folder.name}.replaced")
+    replaced = _beside(folder, "replaced")
     if not folder.exists() and is_export(replaced):
         replaced.rename(folder)
 
@@ -231,26 +283,28 @@ def card_head(head: dict[str, Any], manifest: Manifest, info: datasets.DatasetIn
         head |= {"license_name": "per-source", "license_link": "README.md"}
     configs: dict[str, list[dict[str, Any]]] = {}
     infos: dict[str, datasets.DatasetInfo] = {}
-    filters: dict[str, str] = {}
+    options: dict[str, dict[str, Any]] = {}
+    features = datasets.Features({k: v for k, v in info.features.items() if k != CONFIG_COLUMN})
     for view in manifest.views:
         sets = manifest.sets_of(view)
         paths = [path for s in sets for path in s.paths]
         configs.setdefault(view.config, []).append({"split": view.split, "path": paths})
-        filters[view.config] = view.task
+        options[view.config] = {"filters": view.filters} if view.column else {}
+        if view.column == CONFIG_COLUMN:
+            options[view.config]["columns"] = list(features)
         new = datasets.DatasetInfo(
-            features=info.features, version=info.version, splits=datasets.SplitDict()
+            features=features, version=info.version, splits=datasets.SplitDict()
         )
         splits = infos.setdefault(view.config, new).splits
         splits[view.split] = datasets.SplitInfo(
             name=view.split,
-            num_bytes=sum(_of(s.num_bytes, view.task) for s in sets),
-            num_examples=sum(_of(s.rows, view.task) for s in sets),
+            num_bytes=sum(_of(s.num_bytes, view.value) for s in sets),
+            num_examples=manifest.rows_of(view),
         )
     for one in infos.values():
         one.dataset_size = sum(split.num_bytes for split in one.splits.values())
     head["configs"] = [
-        {"config_name": name, "data_files": files}
-        | ({"filters": [["task", "==", filters[name]]]} if filters[name] else {})
+        {"config_name": name, "data_files": files} | options[name]
         for name, files in configs.items()
     ]
     datasets.info.DatasetInfosDict(infos).to_dataset_card_data(head)
@@ -258,18 +312,23 @@ def card_head(head: dict[str, Any], manifest: Manifest, info: datasets.DatasetIn
     return f"---\n{text}---\n"
 
 
-def _of(counts: dict[str, int], task: str) -> int:
-    return counts.get(task, 0) if task else sum(counts.values())
+def _of(counts: dict[str, int], value: str) -> int:
+    return counts.get(value, 0) if value else sum(counts.values())
 
 
 def _size_category(rows: int) -> str:
-    bounds = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
-    return next((name for bound, name in bounds if rows < bound), "100K<n<1M")
+    bounds = (
+        (1_000, "n<1K"),
+        (10_000, "1K<n<10K"),
+        (100_000, "10K<n<100K"),
+        (1_000_000, "100K<n<1M"),
+    )
+    return next((name for bound, name in bounds if rows < bound), "1M<n<10M")
 
 
 def export_section(manifest: Manifest) -> str:
     """Write what this export holds, as Markdown between the marks of ``SECTION``."""
-    first = manifest.views[0]
+    first = next(v for v in manifest.views if v.config == manifest.largest_config)
     lines = [
         SECTION[0],
         "## This export",
@@ -280,15 +339,21 @@ def export_section(manifest: Manifest) -> str:
         f'rows = load_dataset("PATH_OR_REPOSITORY", "{first.config}", split="{first.split}")',
         "```",
         "",
-        "| files | source | license of the source | rows | pictures inside | bytes of pictures |",
+        "| files | source | license of the source | rows | pictures inside | MB of pictures |",
         "|---|---|---|---|---|---|",
     ]
     for s in manifest.sets:
         pictures = "none: see below" if s.withheld else str(s.pictures)
         lines.append(
             f"| `{s.folder}/{s.split}-*` | {s.source} | {s.license} | {sum(s.rows.values())} | "
-            f"{pictures} | {s.distinct_bytes} |"
+            f"{pictures} | {s.distinct_bytes / 1e6:.1f} |"
         )
+    if any(view.column == CONFIG_COLUMN for view in manifest.views):
+        lines += [
+            "",
+            f"The configs ask about the same pictures, so they share files: `{CONFIG_COLUMN}` says "
+            "which config a row belongs to, and the configs leave that column out.",
+        ]
     notices = dict.fromkeys(s.notice for s in manifest.sets if s.notice and not s.withheld)
     lines += ["", *(f"{notice}.\n" for notice in notices)]
     if any(s.withheld for s in manifest.sets):

@@ -7,6 +7,7 @@ equal values of a row group once. `datasets` writes smaller dictionaries, which 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ SHARD_BYTES = 450_000_000
 DICTIONARY_BYTES = 1 << 30
 """More than any row group has; the format's own bound is 2 GiB."""
 IMAGE_TYPE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+CONFIG_COLUMN = "config"
+"""Says which config a row belongs to, where several configs ask about the same pictures."""
 
 
 class Embedded(NamedTuple):
@@ -37,19 +40,28 @@ class PictureRows(NamedTuple):
     images: Sequence[Embedded | None]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that was written: its name, its size in bytes, and its SHA-256."""
+
+    name: str
+    num_bytes: int
+    sha256: str
+
+
 @dataclass(slots=True)
 class Written:
     """What was written.
 
     Attributes:
-        files: Names of the files, in order.
-        rows: Sub-task (empty where there is none) -> number of rows.
-        num_bytes: Sub-task -> bytes of its rows once loaded.
+        files: The files, in order.
+        rows: Sub-task or config (empty where the files have neither column) -> number of rows.
+        num_bytes: Sub-task or config -> bytes of its rows once loaded.
         distinct_bytes: Bytes of the pictures, each counted once.
         pictures: Number of distinct pictures.
     """
 
-    files: list[str] = field(default_factory=list)
+    files: list[StoredFile] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)
     num_bytes: Counter[str] = field(default_factory=Counter)
     distinct_bytes: int = 0
@@ -123,7 +135,9 @@ def write_pictures(
     for i, part in enumerate(parts):
         path = folder / f"{split}-{i:05d}-of-{len(parts):05d}.parquet"
         part.rename(path)
-        written.files.append(path.name)
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        written.files.append(StoredFile(path.name, path.stat().st_size, digest))
     return written
 
 
@@ -175,11 +189,11 @@ def _row_group(
 
 
 def _count(group: pa.Table, written: Written) -> None:
-    tasks = ("",) if "task" not in group.column_names else group["task"].unique().to_pylist()
-    for task in tasks:
-        rows = group if task == "" else group.filter(pc.equal(group["task"], task))
-        written.rows[task] += rows.num_rows
-        written.num_bytes[task] += rows.nbytes
+    column = next((c for c in ("task", CONFIG_COLUMN) if c in group.column_names), "")
+    for value in group[column].unique().to_pylist() if column else ("",):
+        rows = group.filter(pc.equal(group[column], value)) if column else group
+        written.rows[value] += rows.num_rows
+        written.num_bytes[value] += rows.nbytes
     names = group["image"].combine_chunks().field("path").to_pylist()
     keys = group[_key(group)].to_pylist()
     written.pictures += len({pair for pair in zip(keys, names, strict=True) if pair[1]})

@@ -460,16 +460,19 @@ def _export_parts(address: Address, folder: Path) -> Iterator[_Part]:
     _chosen(address, "config", list(dict.fromkeys(v.config for v in manifest.views)))
     _chosen(address, "split", list(dict.fromkeys(v.split for v in views or manifest.views)))
     for s in manifest.sets:
-        tasks = {v.task for v in views if s.split == v.split and s.folder in v.folders}
-        if (address.split in ("", s.split)) and (tasks or not address.config):
+        of = [v for v in views if s.split == v.split and s.folder in v.folders]
+        if (address.split in ("", s.split)) and (of or not address.config):
             for path in s.paths:
                 with pq.ParquetFile(folder / path) as file:
                     features = datasets.Features.from_arrow_schema(file.schema_arrow)
+                    columns = dict.fromkeys(
+                        (*_columns(features), *(v.column for v in of if v.column))
+                    )
                     rows = (
                         row
-                        for batch in file.iter_batches(BATCH_ROWS, columns=_columns(features))
+                        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns))
                         for row in batch.to_pylist()
-                        if not any(tasks) or row["task"] in tasks
+                        if not of or any(not v.column or row[v.column] == v.value for v in of)
                     )
                     pictures = _picture_columns(features)
                     yield _Part(path, s.split, tuple(features), pictures, rows, origin)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from soubench.commands import Commands
 
+CONFIGS_SHOWN = 4
+
 
 def add_parser(commands: Commands) -> None:
     """Register ``export``."""
@@ -39,13 +41,15 @@ def _export(args: argparse.Namespace) -> None:
         pictures=args.pictures,
         have_the_right=args.have_the_right,
     )
+    more = len(done["configs"]) - CONFIGS_SHOWN
+    configs = ", ".join(done["configs"][:CONFIGS_SHOWN]) + (f" and {more} more" * (more > 0))
     print(
         f"{done['folder']}: {done['rows']} rows, {done['pictures']} pictures, "
-        f"{done['parquet_bytes'] / 1e6:.1f} MB, configs {', '.join(done['configs'][:4])}, .."
+        f"{done['parquet_bytes'] / 1e6:.1f} MB, configs {configs}"
     )
     if done["withheld"]:
         print(
             f"Without the pictures of {', '.join(done['withheld'])}, which may not be passed on; "
             "whoever has them runs soubench attach."
         )
-    print(f'Load it: load_dataset("{done["folder"]}", "{done["configs"][0]}")')
+    print(f'Load it: load_dataset("{done["folder"]}", "{done["largest_config"]}")')

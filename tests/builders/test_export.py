@@ -257,7 +257,9 @@ def test_primitive_shapes(home, tmp_path):
     folder = tmp_path / "shapes"
     report = export_dataset("primitive-shapes", folder, cache_dir=home / "cache")
     assert not report["withheld"]
-    assert report["parquet_bytes"] <= 1.1 * report["picture_bytes"] + 30_000 * 16  # small files
+    n = sum(SHAPES.values()) + 5
+    assert report["pictures"] == n
+    assert report["rows"] == 2 * n
     for config in ("sentence", "tuple"):
         theirs = cached(home, "primitive-shapes", config)
         ours = load_dataset(str(folder), config)

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import re
 import shutil
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,26 +91,44 @@ def test_exports_hold_what_they_say(name, exported, capsys):
     assert "all is well" in capsys.readouterr().out
 
 
-def change(folder, path, column, corrupt):
-    """Change one cell of a Parquet file; ``corrupt`` gets the value of the first row."""
-    file = folder / path
-    table = pq.read_table(file)
+def change(folder, path, column, corrupt, config=""):
+    """Change one cell of a Parquet file; ``corrupt`` gets the value of the config's first row."""
+    table = pq.read_table(folder / path)
     values = table[column].to_pylist()
-    values[0] = corrupt(copy.deepcopy(values[0]))
+    row = table["config"].to_pylist().index(config) if config else 0
+    values[row] = corrupt(copy.deepcopy(values[row]))
     index = table.column_names.index(column)
     field = table.schema.field(column)
-    pq.write_table(table.set_column(index, field, pa.array(values, field.type)), file)
+    rewrite(folder, path, table.set_column(index, field, pa.array(values, field.type)))
+
+
+def rewrite(folder, path, table, *, also_hash=True):
+    """Write a Parquet file anew and note it in export.json, so that only its rows are wrong."""
+    pq.write_table(table, folder / path)
+    data = (folder / path).read_bytes()
+    noted = json.loads((folder / "export.json").read_text())
+    for s in noted["sets"]:
+        for file in s["files"]:
+            if f"{s['folder']}/{file['name']}" == path:
+                file["num_bytes"] = len(data)
+                if also_hash:
+                    file["sha256"] = sha256(data).hexdigest()
+    (folder / "export.json").write_text(json.dumps(noted))
 
 
 def edited(changes):
     return lambda value: value | {k: f(value[k]) for k, f in changes.items()}
 
 
+def another_digit(text):
+    return re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), text, count=1)
+
+
 SET = "data/val/val-00000-of-00001.parquet"
 TRAIN = "data/a-visdrone/train-00000-of-00001.parquet"
-SHAPES = "data/sentence/test-00000-of-00001.parquet"
-PLANTS = "data/tuple/test-00000-of-00001.parquet"
-LEAVES = "data/sentence/train-00000-of-00001.parquet"
+SHAPES = "data/test-00000-of-00001.parquet"
+LEAVES = "data/train-00000-of-00001.parquet"
+CONFIG_OF = {"primitive-shapes": ("sentence", "tuple"), "plant-leaves": ("sentence", "tuple")}
 CHANGES = [
     ("my-set", SET, "id", lambda v: "x", "id"),
     ("my-set", SET, "scenario", lambda v: "sea", "scenario"),
@@ -146,7 +166,7 @@ CHANGES = [
     ("plant-leaves", LEAVES, "centers_xy", lambda v: [[0, 0], *v], "leaf_count"),
     ("plant-leaves", LEAVES, "subset", lambda v: "Tobacco", "subset"),
     ("plant-leaves", LEAVES, "plant_id", lambda v: "x", "config"),
-    ("plant-leaves", PLANTS, "target", lambda v: v.replace("(leaves=", "(leaves=1"), "target"),
+    ("plant-leaves", LEAVES, "target", another_digit, "target"),
     ("labels-only", SET, "file_name", lambda v: "x.png", "file_name"),
     ("labels-only", SET, "sha256", lambda v: "0" * 64, "sha256"),
     ("labels-only", SET, "width", lambda v: v + 1, "width"),
@@ -157,19 +177,21 @@ CHANGES = [
 def test_each_corrupted_field_is_seen(
     name, path, column, corrupt, field, exported, tmp_path, capsys
 ):
-    folder = shutil.copytree(exported[name], tmp_path / name)
-    change(folder, path, column, corrupt)
-    assert main(["verify", str(folder)]) == 2
-    captured = capsys.readouterr()
-    assert "does not hold what it says" in captured.err
-    assert f": {field}" in captured.out
+    for config in CONFIG_OF.get(name, ("",)):
+        folder = shutil.copytree(exported[name], tmp_path / f"{name}-{config}")
+        change(folder, path, column, corrupt, config)
+        assert main(["verify", str(folder)]) == 2, config
+        captured = capsys.readouterr()
+        assert "does not hold what it says" in captured.err
+        assert f": {field}" in captured.out
+        assert ": files: " not in captured.out
 
 
 @pytest.mark.parametrize("name", ["my-set", "primitive-shapes", "plant-leaves"])
 def test_another_picture_is_seen_when_pictures_are_hashed(name, exported, tmp_path, capsys):
     folder = shutil.copytree(exported[name], tmp_path / name)
     path = sorted((folder / "data").rglob("*.parquet"))[0].relative_to(folder)
-    change(folder, path, "image", edited({"bytes": lambda b: b + b"\0"}))
+    change(folder, str(path), "image", edited({"bytes": lambda b: b + b"\0"}))
     assert main(["verify", str(folder)]) == 0
     assert main(["verify", str(folder), "--pictures"]) == 2
     assert "not the picture of the build" in capsys.readouterr().out
@@ -192,11 +214,49 @@ def test_cards_and_files_that_do_not_fit_are_seen(exported, tmp_path, capsys):
         assert main(["verify", str(folder)]) == 2
         said = capsys.readouterr()
         seen = "damaged" in said.out or "card: the configs" in said.out
+        assert damaged != SET or "bytes, there are 1" in said.out
         assert seen or "no folder made by soubench export" in said.err
     folder = shutil.copytree(exported["my-set"], tmp_path / "d")
     (folder / "manifest.json").unlink()
     assert main(["verify", str(folder)]) == 2
     assert "Build and export it again" in capsys.readouterr().out
+
+
+def test_an_outlined_picture_that_was_changed_is_seen(exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "outlined")
+    table = pq.read_table(folder / SET)
+    row = table["task"].to_pylist().index("OL")
+    images = table["image"].to_pylist()
+    images[row]["bytes"] += b"\0"
+    index = table.column_names.index("image")
+    images = pa.array(images, table.schema.field("image").type)
+    rewrite(folder, SET, table.set_column(index, "image", images), also_hash=False)
+    assert main(["verify", str(folder)]) == 0
+    assert main(["verify", str(folder), "--pictures"]) == 2
+    assert f"{SET} is not the file that was written" in capsys.readouterr().out
+    (folder / SET).unlink()
+    assert main(["verify", str(folder)]) == 2
+    assert f"{SET} is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change_of", "said"),
+    [
+        pytest.param({"format": 99}, "a newer one made it. Update soubench", id="newer"),
+        pytest.param({"format": None}, "was made by an older soubench", id="older"),
+        pytest.param({"sets": [{}]}, "is damaged or was made by an older", id="damaged"),
+    ],
+)
+def test_exports_of_other_versions_are_explained(change_of, said, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "other")
+    noted = json.loads((folder / "export.json").read_text()) | change_of
+    if noted["format"] is None:
+        del noted["format"]
+        for s in noted["sets"]:
+            s["files"] = [file["name"] for file in s["files"]]
+    (folder / "export.json").write_text(json.dumps(noted))
+    assert main(["verify", str(folder)]) == 2
+    assert said in capsys.readouterr().out
 
 
 def test_missing_and_swapped_rows_are_seen(exported, tmp_path, capsys):
@@ -205,8 +265,8 @@ def test_missing_and_swapped_rows_are_seen(exported, tmp_path, capsys):
             folder = shutil.copytree(exported[name], tmp_path / f"{name}-{i}")
             table = pq.read_table(folder / path)
             kept = list(range(table.num_rows))
-            kept = kept[1:] if order == "missing" else [1, 0, *kept[2:]]
-            pq.write_table(table.take(kept), folder / path)
+            kept = kept[1:] if order == "missing" else [*kept[2:4], *kept[:2], *kept[4:]]
+            rewrite(folder, path, table.take(kept))
             assert main(["verify", str(folder)]) == 2, (name, order)
             capsys.readouterr()
 
