@@ -10,6 +10,7 @@ from soubench.builders.errors import SoubenchError
 from soubench.commands import (
     attach,
     build,
+    compare,
     demo,
     export,
     inspect,
@@ -17,6 +18,7 @@ from soubench.commands import (
     overlap,
     predict,
     render,
+    score,
     stats,
     verify,
 )
@@ -29,6 +31,8 @@ COMMANDS = (
     attach,
     overlap,
     predict,
+    score,
+    compare,
     render,
     stats,
     install_metrics,

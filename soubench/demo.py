@@ -20,7 +20,11 @@ from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_pri
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import report_text as shapes_text
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
 from soubench.inference.backends.baselines import BASELINES
-from soubench.inference.sou_table import score_replies, table_text
+from soubench.inference.dataset_rows import open_rows
+from soubench.inference.layouts import SOU_COLUMNS, sou_lines
+from soubench.inference.run_folder import Reply
+from soubench.inference.score import score_replies
+from soubench.inference.tables import Table, render_text
 
 
 def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
@@ -39,7 +43,6 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
     roots = write_demo_sources(sources, pictures=pictures)
     report = build_sou_vqa("all", roots, BuildOptions(pictures="all", workers=workers))
     print(report_text(report))
-    install_metrics()
 
     rows = datasets.load_dataset("sou-vqa", "all", split="test")
     example = rows[0]
@@ -47,17 +50,21 @@ def demo_sou_vqa(out: Path, *, pictures: int, workers: int) -> None:
     print(f"  {example['question']}")
     for letter, option in zip("ABCD", example["options"], strict=True):
         print(f"  {letter}: {option}")
+    loaded = open_rows("sou-vqa", "all", "test")
     # Scoring needs no picture, and decoding every one of them would be most of the time.
-    columns = rows.select_columns(["id", "subset", "task", "options", "answer"]).to_list()
-    results = {
-        name: score_replies(columns, [reply(row) for row in columns])
+    columns = rows.select_columns(["id", "options", "answer"]).to_list()
+    verdicts = {
+        name: score_replies(
+            [Reply(row["id"], reply=reply(row)) for row in columns], loaded, model=name
+        ).verdicts
         for name, reply in BASELINES.items()
     }
-    print(
-        f"\nAccuracy in %, {report['mode']} distractors, scored with "
-        'evaluate.load("option_match"):\n'
+    title = (
+        f'Accuracy in %, {report["mode"]} distractors, scored with evaluate.load("option_match"):'
     )
-    print(table_text(results))
+    lines = sou_lines(verdicts, rates=False)
+    table = Table("demo", title, ("Subset", "Model"), SOU_COLUMNS, lines)
+    print(f"\n{table.title}\n\n{render_text(table, intervals=False)}")
     print(
         "\nLook at it yourself:\n"
         f"  HF_HUB_OFFLINE=1 HF_DATASETS_CACHE={quote(str(out / 'datasets'))} python -c "
