@@ -10,15 +10,18 @@ import pytest
 import yaml
 from datasets import load_dataset
 
+from soubench.builders.demo_plants import write_demo_plants
 from soubench.builders.demo_scenes import FOLDERS, write_demo_sources
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing import attach, export, picture_parquet
 from soubench.builders.publishing.attach import attach_pictures
 from soubench.builders.publishing.export import NAME_FEATURES, export_dataset
-from soubench.builders.publishing.export_folder import load_manifest
+from soubench.builders.publishing.export_folder import load_manifest, replacing
 from soubench.builders.shapes.build import ShapesOptions
+from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
 from soubench.builders.sou.subsets import CONFIGS, SUBSETS
+from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leaves
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
 from soubench.dataset_scripts.sou import FEATURES
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
@@ -269,6 +272,82 @@ def test_primitive_shapes(home, tmp_path):
     stream = load_dataset(str(folder), "tuple", split="od_size", streaming=True)
     assert [pixels(r) for r in stream] == [pixels(r) for r in theirs["od_size"]]
     assert (folder / "sheets" / "train.png").is_file()
+
+
+def test_drawn_pictures_are_stored_once_for_both_configs(tmp_path):
+    options = ShapesOptions(pictures=dict.fromkeys(SPLITS, 1) | {"train": 300})
+    build_primitive_shapes(options, cache_dir=tmp_path / "cache")
+    folder = tmp_path / "shapes"
+    export_dataset("primitive-shapes", folder, cache_dir=tmp_path / "cache")
+    drawn = tmp_path.glob("cache/soubench/primitive-shapes/*/pictures/train/*.png")
+    distinct = sum(path.stat().st_size for path in drawn)
+    (file,) = folder.glob("data/train-*.parquet")
+    assert file.stat().st_size <= 1.1 * distinct
+
+
+@pytest.fixture(scope="module")
+def plants(tmp_path_factory):
+    """The drawn plants, and a cache with plant-leaves built."""
+    home = tmp_path_factory.mktemp("plants")
+    build_plant_leaves(write_demo_plants(home / "sources"), cache_dir=home / "cache")
+    return home
+
+
+def test_plants(plants, tmp_path):
+    folder = tmp_path / "plants"
+    report = export_dataset("plant-leaves", folder, cache_dir=plants / "cache", have_the_right=True)
+    assert report["parquet_bytes"] <= 1.1 * report["picture_bytes"]
+    for config in ("sentence", "tuple"):
+        theirs = cached(plants, "plant-leaves", config)
+        assert_same(load_dataset(str(folder), config), theirs)
+    stream = load_dataset(str(folder), "tuple", split="od_test", streaming=True)
+    assert stream.features == theirs["od_test"].features
+    assert [row["target"] for row in stream] == theirs["od_test"]["target"]
+
+
+def test_labels_of_drawn_and_plant_pictures_and_their_pictures_later(home, plants, tmp_path):
+    for name, cache, sources in (
+        ("plant-leaves", plants / "cache", plants / "sources"),
+        ("primitive-shapes", home / "cache", home / "cache" / "soubench" / "primitive-shapes"),
+    ):
+        folder = tmp_path / name
+        report = export_dataset(name, folder, cache_dir=cache, pictures="none")
+        assert report["pictures"] == report["picture_bytes"] == 0
+        loaded = load_dataset(str(folder), "tuple")
+        assert all(len(row["sha256"]) == 64 for split in loaded.values() for row in split)
+        assert all(row["image"] is None for split in loaded.values() for row in split)
+        assert not attach_pictures(folder, sources)["left"]
+        for config in ("sentence", "tuple"):
+            assert_same(load_dataset(str(folder), config), cached(cache.parent, name, config))
+
+
+def test_scaled_pictures_are_made_of_originals_found_by_their_hash(copy, home, tmp_path):
+    for i, path in enumerate(sorted((home / "sources" / "RUOD").rglob("*.jpg"))):
+        (tmp_path / "mine" / str(i)).mkdir(parents=True)
+        shutil.copy(path, tmp_path / "mine" / str(i) / "renamed.jpg")
+    report = attach_pictures(copy, tmp_path / "mine")
+    assert report["attached"] == {"data/underwater/test": PICTURES}
+    theirs = cached(home, "sou-vqa", "underwater")
+    assert_same(load_dataset(str(copy), "underwater"), theirs)
+
+
+@pytest.mark.parametrize("command", ["export", "attach"])
+def test_two_commands_do_not_write_one_folder_at_once(home, copy, command):
+    act = {
+        "export": partial(export_dataset, "sou-vqa", copy, cache_dir=home / "cache"),
+        "attach": partial(attach_pictures, copy, home / "sources"),
+    }
+    before = tree(copy)
+    with replacing(copy) as target:
+        (target / "half").write_text("made")
+        with pytest.raises(PublishError, match="being written by another soubench"):
+            act[command]()
+        assert (target / "half").is_file()
+        shutil.copytree(copy, target, dirs_exist_ok=True)
+        (target / "half").unlink()
+    assert tree(copy) == before
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
+    act[command]()
 
 
 def test_the_card_counts_what_is_there(lean):
