@@ -34,3 +34,7 @@ class PublishError(SoubenchError):
 
 class RunError(SoubenchError):
     """A model cannot be run, or a run's folder cannot be written, resumed or read."""
+
+
+class TrainError(SoubenchError):
+    """A model cannot be trained with what was given."""

@@ -20,6 +20,7 @@ from soubench.commands import (
     render,
     score,
     stats,
+    train,
     verify,
 )
 
@@ -35,6 +36,7 @@ COMMANDS = (
     compare,
     render,
     stats,
+    train,
     install_metrics,
     demo,
 )

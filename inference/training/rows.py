@@ -1,0 +1,100 @@
+"""From rows of a dataset to what a trainer takes, and the part that is held out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import datasets
+
+from soubench.builders.errors import TrainError
+from soubench.builders.keyed import keyed_hash
+from soubench.inference.dataset_rows import open_rows
+from soubench.inference.training.recipe import Recipe
+
+GROUP_COLUMNS = ("group_id", "plant_id", "id")
+PICTURE_COLUMNS = ("image", "images")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRows:
+    """What is trained on and what is held out.
+
+    Attributes:
+        train: Rows with ``image`` or ``images``, ``prompt`` and ``completion``.
+        held_out: All columns of the rows that a checkpoint is chosen on, and those three.
+        fingerprint: Of the dataset.
+        source: As the recipe names it.
+    """
+
+    train: datasets.Dataset
+    held_out: datasets.Dataset
+    fingerprint: str
+    source: str
+
+
+def training_rows(recipe: Recipe, *, system_role: bool, seed: int = 0) -> TrainingRows:
+    """Open a recipe's dataset and split it by groups.
+
+    The groups with the smallest keyed hashes are held out: the same ones on every machine. Nothing
+    of a test split is ever looked at.
+
+    Args:
+        recipe: Names the dataset, and the share of groups to hold out.
+        system_role: The chat template has a system role; else its text goes before the user's.
+        seed: Another seed holds out other groups.
+
+    Raises:
+        RunError: There is no such dataset, config or split.
+        TrainError: Columns are missing, or too few groups are left.
+    """
+    loaded = open_rows(recipe.dataset, recipe.config, recipe.split)
+    loaded.check_pictures()
+    rows = _with_conversation(loaded.rows, recipe)
+    if not system_role:
+        rows = rows.map(_without_system, input_columns=["prompt"], desc="prompts")
+    group = next(name for name in GROUP_COLUMNS if name in rows.column_names)
+    groups = rows[group][:]
+    ranked = sorted(set(groups), key=lambda g: (keyed_hash("held-out", seed, g), g))
+    n = min(ceil(recipe.held_out * len(ranked)), len(ranked) - 1) if recipe.held_out else 0
+    held = set(ranked[:n])
+    picture = [name for name in PICTURE_COLUMNS if name in rows.column_names]
+    train = rows.select([i for i, g in enumerate(groups) if g not in held])
+    return TrainingRows(
+        train=train.select_columns([*picture, "prompt", "completion"]),
+        held_out=rows.select([i for i, g in enumerate(groups) if g in held]),
+        fingerprint=loaded.fingerprint,
+        source=f"{recipe.dataset}, {recipe.config}, {recipe.split}",
+    )
+
+
+def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Dataset:
+    columns = set(rows.column_names)
+    if not columns & set(PICTURE_COLUMNS):
+        raise TrainError(
+            f"{recipe.dataset}: expected a column image or images; there are {', '.join(columns)}."
+        )
+    if {"prompt", "completion"} <= columns:
+        return rows
+    if {"question", "target"} <= columns:
+        return rows.map(_conversation, input_columns=["question", "target"], desc="conversations")
+    raise TrainError(
+        f"{recipe.dataset}: expected the columns prompt and completion, or question and target; "
+        f"there are {', '.join(sorted(columns))}. Build sou-train rather than sou-vqa."
+    )
+
+
+def _conversation(question: str, target: str) -> dict[str, Any]:
+    return {
+        "prompt": [{"role": "user", "content": question}],
+        "completion": [{"role": "assistant", "content": target}],
+    }
+
+
+def _without_system(prompt: list[Mapping[str, str]]) -> dict[str, Any]:
+    """Put the system's text before the user's, for templates that have no such role."""
+    system = [turn["content"] for turn in prompt if turn["role"] == "system"]
+    turns = [dict(turn) for turn in prompt if turn["role"] != "system"]
+    if system and system[0]:
+        turns[0]["content"] = f"{system[0]}\n{turns[0]['content']}"
+    return {"prompt": turns}

@@ -1,0 +1,117 @@
+"""Fine-tune a model by one of the papers' recipes, or one of the user's own."""
+
+import argparse
+import os
+from pathlib import Path
+
+from soubench.builders.errors import TrainError
+from soubench.commands import Commands, positive
+
+
+def add_parser(commands: Commands) -> None:
+    """Register ``train``."""
+    train = commands.add_parser(
+        "train",
+        help="fine-tune a model with LoRA by a recipe",
+        description="Fine-tune a model with LoRA by a recipe of the papers, or one of your own in "
+        "TOML. Stopped in whatever way, the same command goes on from the last checkpoint.",
+    )
+    train.add_argument("recipe", nargs="?", help="name of a recipe, or a TOML file")
+    train.add_argument("--list", action="store_true", help="name the recipes")
+    train.add_argument("--show", action="store_true", help="show the settings of the recipe")
+    train.add_argument("--out", metavar="DIR", type=Path, help="output folder (needed)")
+    train.add_argument("--model", help="another model than the recipe's: Hub id or folder")
+    train.add_argument("--dataset", help="another dataset: name, folder or Hub id")
+    train.add_argument("--max-steps", metavar="N", type=positive, help="train only so long")
+    train.add_argument("--per-device-batch", metavar="N", type=positive, help="rows at a time")
+    train.add_argument("--effective-batch", metavar="N", type=positive, help="rows of a step")
+    train.add_argument("--numeric-scale", metavar="X", type=float, help="loss of numbers times X")
+    train.add_argument(
+        "--parts", choices=("vision", "language", "both"), help="train only this part"
+    )
+    train.add_argument("--save-steps", metavar="N", type=positive, help="steps per checkpoint")
+    train.add_argument(
+        "--held-out-rows",
+        metavar="N",
+        type=positive,
+        default=200,
+        help="rows that each checkpoint is judged on, at most (default: 200)",
+    )
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--log", choices=("tensorboard", "trackio", "none"), default="none")
+    train.add_argument("--no-merge", dest="merge", action="store_false", help="keep the LoRA apart")
+    train.set_defaults(command=_train)
+
+
+def _train(args: argparse.Namespace) -> None:
+    from soubench.inference.training.recipe import load_recipe
+
+    if args.list:
+        _list()
+        return
+    if args.recipe is None:
+        raise TrainError("Which recipe? soubench train --list names them.")
+    recipe = load_recipe(args.recipe)
+    if args.show:
+        _show(recipe)
+        return
+    if args.out is None:
+        raise TrainError("Where to? Give --out DIR.")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        from soubench.inference.training.train import TrainOptions, train, with_overrides
+    except ImportError as error:
+        raise TrainError(
+            f'training needs more than is installed: pip install "soubench[train]". ({error})'
+        ) from error
+    recipe = with_overrides(
+        recipe,
+        model=args.model,
+        dataset=args.dataset,
+        max_steps=args.max_steps,
+        per_device_batch=args.per_device_batch,
+        effective_batch=args.effective_batch,
+        numeric_scale=args.numeric_scale,
+    )
+    if args.parts:
+        recipe = recipe.training(args.parts)
+    result = train(
+        recipe,
+        TrainOptions(
+            out=args.out.expanduser().resolve(),
+            seed=args.seed,
+            save_steps=args.save_steps,
+            held_out_rows=args.held_out_rows,
+            log=args.log,
+            merge=args.merge,
+        ),
+    )
+    if int(os.environ.get("RANK", "0")) == 0:
+        for step, value in result["held_out"].items():
+            mark = "  <- chosen" if step == result["chosen"] else ""
+            print(f"step {step}: {recipe.metric} {value:.4f} on held-out rows{mark}")
+        print(f"{result['steps']} steps; checkpoint {result['chosen']} is chosen")
+        if result["merged"]:
+            print(f"Merged model: {result['merged']}")
+
+
+def _list() -> None:
+    from soubench.inference.training.recipe import load_recipe, recipe_names, unavailable
+
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        length = f"{recipe.max_steps} steps" if recipe.max_steps else f"{recipe.epochs:g} epochs"
+        scale = f", numbers x {recipe.numeric_scale:g}" if recipe.numeric_scale != 1 else ""
+        print(f"{name:<34}{recipe.dataset}, {recipe.config}; {recipe.model}; {length}{scale}")
+    for model, why in unavailable().items():
+        print(f"not trainable here: {model}: {why}")
+
+
+def _show(recipe: object) -> None:
+    from dataclasses import asdict
+
+    settings = asdict(recipe)  # type: ignore[call-overload]  # a Recipe; imported when it runs
+    reasons = settings.pop("not_in_paper") or {}
+    for key, value in settings.items():
+        why = f"    # not in the paper: {reasons[key]}" if key in reasons else ""
+        print(f"{key} = {value!r}{why}")
