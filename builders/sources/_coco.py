@@ -1,10 +1,12 @@
 """What all sources share that keep one COCO-like JSON file per split."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from soubench.builders.errors import FormatError
 from soubench.builders.scene import Mask, ReadReport, Scene
@@ -12,6 +14,7 @@ from soubench.builders.sources._door import RawObject, RawPicture, Source, make_
 from soubench.builders.sources._files import LabelFile, find_json, label_parts, locate_pictures
 from soubench.builders.sources._values import (
     Key,
+    collector_paused,
     name_key,
     read_json,
     same_key,
@@ -24,24 +27,56 @@ from soubench.builders.sources._values import (
 )
 
 IGNORE_NAME = "ignore"
-_KEEP = frozenset(
-    {
-        "images",
-        "annotations",
-        "categories",
-        "id",
-        "file_name",
-        "width",
-        "height",
-        "name",
-        "image_id",
-        "category_id",
-        "bbox",
-        "iscrowd",
-        "ignore",
-    }
-)
-_MASK_KEYS = frozenset({"segmentation", "counts", "size"})
+
+
+class _Image(TypedDict, total=False):
+    id: Any
+    file_name: Any
+    width: Any
+    height: Any
+
+
+class Category(TypedDict, total=False):
+    """What is read of a category; of any type, since files are what they are."""
+
+    id: Any
+    name: Any
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    """What is read of a record: a struct, since a dict takes five times the memory."""
+
+    id: Any = None
+    image_id: Any = None
+    category_id: Any = None
+    bbox: Any = None
+    iscrowd: Any = None
+    ignore: Any = None
+
+
+class _Outlined(_Annotation, gc=False):
+    segmentation: Any = None
+
+
+class _Document(TypedDict, total=False):
+    images: list[_Image]
+    annotations: list[_Annotation]
+    categories: list[Category]
+
+
+class _OutlinedDocument(TypedDict, total=False):
+    images: list[_Image]
+    annotations: list[_Outlined]
+    categories: list[Category]
+
+
+def keys_of(*shapes: type) -> frozenset[str]:
+    """Return all keys of some shapes of documents."""
+    return frozenset(key for shape in shapes for key in shape.__annotations__)
+
+
+_KEEP = keys_of(_Document, _Image, Category, _Annotation)
+_KEEP_OUTLINED = _KEEP | keys_of(_Outlined) | {"counts", "size"}
 
 
 class MalformedMaskError(ValueError):
@@ -99,19 +134,20 @@ def read_coco_like(root: Path, split: str, report: ReadReport, rules: CocoRules)
         prefer_name=rules.prefer_name,
         by_folder=rules.by_folder,
     )
-    document = _read_document(label.path, masks=rules.read_mask is not None)
-    categories = read_categories(document, label.path, rules, report)
-    report.categories = rules.wanted if rules.wanted is not None else categories.wanted
-    pictures = _read_pictures(document, label, split, rules, report)
-    records = _group_records(document, pictures, label.path, report)
+    with collector_paused():
+        document = _read_document(label.path, masks=rules.read_mask is not None)
+        categories = read_categories(document, label.path, rules, report)
+        report.categories = rules.wanted if rules.wanted is not None else categories.wanted
+        pictures = _read_pictures(document, label, split, rules, report)
+        records = _group_records(document, pictures, label.path, report)
     check_categories(_count_categories(document, label.path), categories, label.path)
     del document
     for key in sorted(pictures.image_ids, key=lambda key: pictures.image_ids[key]):
         image_id = pictures.image_ids[key]
         objects = [
             raw
-            for record, record_id in records.pop(key, ())
-            if (raw := _read_record(record, record_id, image_id, categories, rules, report))
+            for record in records.pop(key)
+            if (raw := _read_record(record, image_id, categories, rules, report))
         ]
         scene = make_scene(
             RawPicture(
@@ -129,7 +165,10 @@ def read_coco_like(root: Path, split: str, report: ReadReport, rules: CocoRules)
 
 
 def _read_document(path: Path, *, masks: bool) -> dict[str, Any]:
-    document = read_json(path, _KEEP | _MASK_KEYS if masks else _KEEP)
+    if masks:
+        document = read_json(path, _OutlinedDocument, _KEEP_OUTLINED)
+    else:
+        document = read_json(path, _Document, _KEEP)
     if isinstance(document, list):
         raise FormatError(
             f"{path}: a bare list is the form of detection results, not a dataset. Expected an "
@@ -140,6 +179,12 @@ def _read_document(path: Path, *, masks: bool) -> dict[str, Any]:
             f"{path}: expected a COCO-like object with 'images', 'annotations' and 'categories', "
             f"found {_describe(document)} without 'images'"
         )
+    kind = _Outlined if masks else _Annotation
+    records = list_of(document, "annotations", path)
+    for place, record in enumerate(records):
+        if isinstance(record, dict):
+            known = record.keys() & {*kind.__struct_fields__}
+            records[place] = kind(**{key: record[key] for key in known})
     return document
 
 
@@ -350,28 +395,29 @@ def _is_absolute(name: str) -> bool:
     return name.startswith(("/", "\\")) or ":" in name.replace("\\", "/").split("/")[0]
 
 
-_Records = dict[Path, list[tuple[dict[str, Any], str]]]
+_Records = dict[Path, list[_Annotation]]
 
 
 def _group_records(
     document: Mapping[str, Any], pictures: _Pictures, path: Path, report: ReadReport
 ) -> _Records:
-    """Sort the records by picture, in file order; each with its id."""
+    """Sort the records by picture, in file order; each gets an id as text, its place if none."""
     if "annotations" not in document:
         report.repair("annotations_missing", path.name)
-    grouped: _Records = defaultdict(list)
+    grouped: _Records = {picture: [] for picture in pictures.image_ids}
+    by_key = {key: grouped[picture] for key, picture in pictures.by_key.items()}
     seen: set[Key] = set()
     for place, record in enumerate(list_of(document, "annotations", path)):
-        if not isinstance(record, dict):
+        if not isinstance(record, _Annotation):
             report.drop("malformed_record", f"{path.name}: annotations[{place}]")
             continue
-        key = to_key(record.get("id"))
-        record_id = f"annotations[{place}]" if key is None else str(key)
-        picture_key = to_key(record.get("image_id"))
+        key = to_key(record.id)
+        record.id = record_id = f"annotations[{place}]" if key is None else str(key)
+        picture_key = to_key(record.image_id)
         if picture_key is None:
             report.drop("malformed_record", f"{path.name}: record {shorten(record_id)}, image_id")
             continue
-        real = same_key(picture_key, pictures.by_key)
+        real = picture_key if picture_key in by_key else same_key(picture_key, by_key)
         if real is None:
             # Records of a picture that was dropped are gone with it, and counted by it.
             if same_key(picture_key, pictures.dropped) is None:
@@ -384,7 +430,7 @@ def _group_records(
             if key in seen:
                 report.repair("duplicate_record_id", f"{path.name}: record {shorten(record_id)}")
             seen.add(key)
-        grouped[pictures.by_key[real]].append((record, record_id))
+        by_key[real].append(record)
     return grouped
 
 
@@ -392,7 +438,7 @@ def _count_categories(document: Mapping[str, Any], path: Path) -> Counter[Key]:
     return Counter(
         key
         for record in list_of(document, "annotations", path)
-        if isinstance(record, dict) and (key := to_key(record.get("category_id"))) is not None
+        if isinstance(record, _Annotation) and (key := to_key(record.category_id)) is not None
     )
 
 
@@ -415,21 +461,22 @@ def name_of_category(
 
 
 def _read_record(
-    record: dict[str, Any],
-    record_id: str,
+    record: _Annotation,
     image_id: str,
     categories: Categories,
     rules: CocoRules,
     report: ReadReport,
 ) -> RawObject | None:
-    where = f"{image_id}: record {record_id}"
-    name = name_of_category(record.get("category_id"), categories, where, report)
+    key, record_id = record.category_id, record.id
+    name = categories.names.get(key) if type(key) is int else None
     if name is None:
-        return None
-    box = to_numbers(record.get("bbox"))
-    crowd, ignore = to_flag(record.get("iscrowd")), to_flag(record.get("ignore"))
+        where = f"{image_id}: record {record_id}"
+        name = name_of_category(key, categories, where, report)
+        if name is None:
+            return None
+    box, crowd, ignore = to_numbers(record.bbox), to_flag(record.iscrowd), to_flag(record.ignore)
     if box is None or len(box) != 4 or crowd is None or ignore is None:
-        report.drop("malformed_record", where)
+        report.drop("malformed_record", f"{image_id}: record {record_id}")
         return None
     reason = ""
     if rules.wanted is not None and name == IGNORE_NAME:
@@ -439,12 +486,14 @@ def _read_record(
     elif crowd:
         reason = "crowd"
     mask = None
-    if rules.read_mask is not None:
+    if rules.read_mask is not None and isinstance(record, _Outlined):
+
+        def notice(text: str) -> None:
+            report.repair(text, f"{image_id}: record {record_id}")
+
         try:
-            mask = rules.read_mask(
-                record.get("segmentation"), lambda notice: report.repair(notice, where)
-            )
+            mask = rules.read_mask(record.segmentation, notice)
         except MalformedMaskError as error:
-            report.drop("malformed_mask", f"{where}: {error}")
+            report.drop("malformed_mask", f"{image_id}: record {record_id}: {error}")
             return None
-    return RawObject(name, (box[0], box[1], box[2], box[3]), None, reason, record_id, mask)
+    return RawObject(name, box, None, reason, record_id, mask)

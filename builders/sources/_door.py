@@ -172,8 +172,10 @@ def _place_all(
     for raw in picture.objects:
         if picture.normalized:
             raw = _scale(raw, info)
+        if turned:
+            raw = _turn(raw, info)
         try:
-            placed = _place(_turn(raw, info) if turned else raw, info)
+            placed = _place(raw, info)
         except _RejectedError as rejected:
             report.drop(str(rejected), f"{picture.image_id}: record {raw.record_id}")
             continue
@@ -188,20 +190,24 @@ def _place_all(
                 report.ignore(raw.ignore_reason, where)
                 kept[key] = replace(twin, ignore=True)
             continue
-        where = f"{picture.image_id}: record {raw.record_id}"
-        if placed.clipped:
-            report.repair("clipped", where)
-        if placed.crossing:
-            report.repair("quad_self_crossing", where)
-        if ignore:
-            report.ignore(raw.ignore_reason, where)
+        mask = raw.mask
+        if placed.clipped or placed.crossing or ignore or mask:
+            where = f"{picture.image_id}: record {raw.record_id}"
+            if placed.clipped:
+                report.repair("clipped", where)
+            if placed.crossing:
+                report.repair("quad_self_crossing", where)
+            if ignore:
+                report.ignore(raw.ignore_reason, where)
+            if mask:
+                mask = _place_mask(mask, info, report, where, turned=turned)
         kept[key] = SceneObject(
             category=raw.category,
             box_xyxy=placed.box_xyxy,
             area_px=placed.area_px,
             ignore=ignore,
             quad_xy8=placed.quad_xy8,
-            mask=_place_mask(raw.mask, info, report, where, turned=turned) if raw.mask else None,
+            mask=mask,
             record_id=raw.record_id,
         )
     return tuple(kept.values())
@@ -216,6 +222,9 @@ def _place(raw: RawObject, info: PictureInfo) -> _Placed:
 def _place_box(box_xywh: tuple[float, float, float, float], width: int, height: int) -> _Placed:
     x1, y1, w, h = box_xywh
     x2, y2 = x1 + w, y1 + h
+    if x1 >= 0 and y1 >= 0 and x2 <= width and y2 <= height and w >= MIN_SIDE_PX <= h:
+        # Nearly all boxes; adding 0 makes a positive zero of a negative one.
+        return _Placed(Box(x1 + 0.0, y1 + 0.0, x2, y2), None, w * h, clipped=False, crossing=False)
     # inf - inf and nan are never equal to 0: one test for all six values.
     if (x2 - x2) + (y2 - y2) + (w - w) + (h - h) != 0:
         raise _RejectedError("not_finite")

@@ -142,7 +142,9 @@ class PictureIndex:
             self._by_name.setdefault(fold_name(path.name), []).append(path)
             self._by_stem.setdefault(fold_name(path.stem), []).append(path)
         folders = {path.parent for path in self._paths}
-        self._has_split_folder = any(self._in_split_folder(folder) for folder in folders)
+        self._named_splits = {folder: _split_words(folder.parts) for folder in folders}
+        self._split_folders = {folder for folder in folders if self._in_split_folder(folder)}
+        self._has_split_folder = bool(self._split_folders)
 
     def find(self, name: str) -> Path:
         """Return the picture that a label file names.
@@ -182,13 +184,13 @@ class PictureIndex:
         return self.root / candidates[0]
 
     def _eligible(self, path: PurePosixPath, label_folders: tuple[str, ...]) -> bool:
-        named = _split_words(path.parts[:-1])
+        named = self._named_splits[path.parent]
         if not named:
             return True
         asked = _split_words(label_folders)
         if asked and not named & asked:
             return False
-        if not self._has_split_folder or self._in_split_folder(path.parent):
+        if not self._has_split_folder or path.parent in self._split_folders:
             return True
         return "trainval" in named and self._split in ("train", "val")
 
@@ -200,7 +202,7 @@ class PictureIndex:
         return (
             folders == label_folders,
             _common_tail(folders, label_folders),
-            self._in_split_folder(path.parent),
+            path.parent in self._split_folders,
             path.name == parts[-1] if parts else False,
         )
 

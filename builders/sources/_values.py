@@ -1,14 +1,21 @@
 """Read label files and the loosely typed values in them."""
 
+import gc
 import json
 import math
 import re
-from collections.abc import Collection, Sequence
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from soubench.builders.errors import FormatError
 
+_FLOAT = frozenset({float})
+_REAL = frozenset({float, int})
 _TRUE = frozenset({"1", "true"})
 _FALSE = frozenset({"", "0", "false"})
 _WHOLE = re.compile(r"-?\d{1,18}")
@@ -23,10 +30,19 @@ def read_text(path: Path) -> str:
     Raises:
         FormatError: If the file cannot be read or is not UTF-8.
     """
+    return _decode(_read_bytes(path), path)
+
+
+def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise FormatError(f"{path}: the label file cannot be read: {error}") from error
+
+
+def _decode(content: bytes, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FormatError(
             f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x} at offset "
@@ -39,25 +55,50 @@ def read_lines(path: Path) -> list[str]:
     return read_text(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def read_json(path: Path, keep: Collection[str]) -> object:
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the search for reference cycles while a large document without any is made.
+
+    It would walk through all that was made so far again and again, for half of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def read_json(path: Path, shape: type, keep: Collection[str]) -> object:
     """Read a JSON file; NaN and Infinity are accepted.
 
     Args:
         path: The file.
-        keep: Keys of objects to keep at every depth. The others are thrown away while parsing,
-            which bounds the memory that large files need.
+        shape: A TypedDict that says which keys the usual document has and how they are nested.
+        keep: Keys of objects to keep at every depth of any other document. What is in neither is
+            thrown away while parsing, which bounds the memory that large files need.
 
     Raises:
         FormatError: If the file is not UTF-8 or not JSON, or cut off, with the byte offset.
     """
-    text = read_text(path)
+    content = _read_bytes(path)
+    if not content.isascii():
+        _decode(content, path)  # msgspec does not look into text that it skips.
+    try:
+        with collector_paused():
+            return msgspec.json.decode(content.removeprefix(BOM_UTF8), type=shape)
+    except (msgspec.MsgspecError, RecursionError):
+        pass  # The slower parser accepts more, and says where the fault is.
+    text = _decode(content, path)
     wanted = frozenset(keep)
 
     def slim(record: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in record.items() if key in wanted}
 
     try:
-        document: object = json.loads(text, object_hook=slim)
+        with collector_paused():
+            document: object = json.loads(text, object_hook=slim)
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8")) + path.stat().st_size
         offset -= len(text.encode("utf-8"))
@@ -92,9 +133,17 @@ def to_numbers(value: object) -> tuple[float, ...] | None:
     """Return a list of numbers; None where it is no list or one of them is no number."""
     if not isinstance(value, list):
         return None
+    kinds = set(map(type, value))
+    if kinds <= _FLOAT:
+        return tuple(value)
+    if kinds <= _REAL:
+        try:
+            return tuple(map(float, value))
+        except OverflowError:
+            pass  # One of them is beyond all floats; `to_number` says which.
     numbers: list[float] = []
     for item in value:
-        number = item if type(item) is float else to_number(item)
+        number = to_number(item)
         if number is None:
             return None
         numbers.append(number)
@@ -115,7 +164,7 @@ def to_flag(value: object) -> bool | None:
     """Read true/false, 0/1 or either as text; missing is false; None for anything else."""
     if value is None or value is False or value is True:
         return bool(value)
-    if isinstance(value, int | float) and value in (0, 1):
+    if type(value) in _REAL and value in (0, 1):
         return bool(value)
     if isinstance(value, str):
         text = value.strip().casefold()
@@ -128,9 +177,7 @@ def to_flag(value: object) -> bool | None:
 
 def to_key(value: object) -> Key | None:
     """Return an id as int or text; None where the value cannot be one."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
+    if type(value) is int:
         return value
     if isinstance(value, float):
         return int(value) if value.is_integer() else None

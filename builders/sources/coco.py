@@ -1,5 +1,6 @@
 """Any detection set in the COCO format, with whatever categories its file names."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,8 @@ def read_segmentation(value: object, notice: Callable[[str], None]) -> Mask | No
 
 
 def _is_polygon(numbers: tuple[float, ...]) -> bool:
-    finite = all(number - number == 0 for number in numbers)
-    return finite and len(numbers) >= _MIN_POLYGON_NUMBERS and len(numbers) % 2 == 0
+    enough = len(numbers) >= _MIN_POLYGON_NUMBERS and len(numbers) % 2 == 0
+    return enough and all(map(math.isfinite, numbers))
 
 
 def _read_rle(value: dict[str, Any]) -> Mask:

@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from soubench.builders.errors import FormatError
 from soubench.builders.scene import ReadReport, Scene
 from soubench.builders.sources._coco import (
     IGNORE_NAME,
     Categories,
+    Category,
     CocoRules,
     check_categories,
+    keys_of,
     list_of,
     name_of_category,
     read_categories,
@@ -46,20 +48,22 @@ _RULES = CocoRules(
     wanted=CATEGORIES,
     documented_ids=dict(enumerate((*CATEGORIES, IGNORE_NAME))),
 )
-_KEEP = frozenset(
-    {
-        "images",
-        "annotations",
-        "categories",
-        "id",
-        "name",
-        "category_id",
-        "poly",
-        "ignore",
-        "width",
-        "height",
-    }
-)
+
+
+class _Annotation(TypedDict, total=False):
+    id: Any
+    category_id: Any
+    poly: Any
+    ignore: Any
+
+
+class _Document(TypedDict, total=False):
+    images: Any
+    annotations: list[_Annotation]
+    categories: list[Category]
+
+
+_KEEP = keys_of(_Document, _Annotation, Category) | {"width", "height"}
 _QUAD_NUMBERS = 8
 _MIN_POLYGON_NUMBERS = 6
 
@@ -120,7 +124,7 @@ def _read_document(path: Path, report: ReadReport) -> dict[str, Any]:
         # The authors' reader skips such files, so they are part of the published set.
         report.repair("label_empty", path.name)
         return {}
-    document = read_json(path, _KEEP)
+    document = read_json(path, _Document, _KEEP)
     if not isinstance(document, dict) or "annotations" not in document:
         raise FormatError(
             f"{path}: expected an object with 'annotations' and 'categories', found "
