@@ -30,7 +30,7 @@
   const sections = data.sections.map((section) => {
     const items = new Map();
     section.verdicts.forEach((verdicts, run) => {
-      for (const [row, rotation, reply, parsed, right, state, error] of verdicts) {
+      for (const [row, rotation, reply, parsed, right, state, error, values] of verdicts) {
         const key = `${row} ${rotation}`;
         let item = items.get(key);
         if (!item) {
@@ -40,7 +40,8 @@
             views: section.views[row] || null, text: null };
           items.set(key, item);
         }
-        item.said[run] = { reply, parsed, right, state: STATES[state], error };
+        item.said[run] = { reply, parsed, right, state: STATES[state], error: error || null,
+          values: values || "" };
       }
     });
     const listed = [...items.values()];
@@ -209,7 +210,7 @@
       const at = typeof said.parsed === "string" ? LETTERS.indexOf(said.parsed) : -1;
       return at >= 0 && at < item.options.length ? shapesIn(optionsOf(item)[at]) : [];
     }
-    return shapesIn(said.parsed);
+    return shapesIn(said.parsed || said.reply);
   }
 
   function outline(numbers, unit) {
@@ -285,7 +286,6 @@
 
   function verdictText(said) {
     if (said.state === "partly") return `partly right (${percent(said.right)})`;
-    if (said.state === "wrong" && section.measures) return "wrong";
     return said.state;
   }
 
@@ -303,9 +303,8 @@
       }
       head.append(element("span", { class: `verdict state-${said.state}` },
         `${SIGNS[said.state]} ${verdictText(said)}`));
-      if (item.options.length && said.parsed) {
-        head.append(element("span", { class: "faint" }, `read as ${said.parsed}`));
-      }
+      if (said.parsed) head.append(element("span", { class: "faint" }, `read as ${said.parsed}`));
+      if (said.values) card.append(element("div", { class: "faint" }, said.values));
       if (said.error !== null) card.append(element("pre", {}, said.error));
       else card.append(element("pre", {}, said.reply === "" ? "(empty reply)" : said.reply));
       return card;

@@ -18,14 +18,16 @@ from urllib.parse import quote
 from soubench.builders.errors import RunError
 from soubench.builders.parallel import in_order
 from soubench.inference.chat import pictures_of
+from soubench.inference.dataset_rows import LoadedRows
 from soubench.inference.predict import COLUMNS_READ, choose_rows
 from soubench.inference.questions import Question, question_of, stratum_of
 from soubench.inference.report.crops import Crop, RowJob, RowPictures, make_crops
-from soubench.inference.report.figures import charts_of, summary_of, tables_of
+from soubench.inference.report.figures import Figures, values_text
+from soubench.inference.report.html import table_html
 from soubench.inference.report.marks import Mark, Numbers, marks_of, shapes_in
-from soubench.inference.report.runs import Section, Verdict
+from soubench.inference.report.runs import ScoredRun, Section
 from soubench.inference.report.svg import RUN_COLORS, draw
-from soubench.inference.report.tables import to_html
+from soubench.inference.scores import Verdict
 
 MOST_PAGE_BYTES = 25_000_000
 SPARE_BYTES = 10_000
@@ -35,6 +37,7 @@ REPLY_CHARACTERS = (4000, 1000, 300, 100)
 """Longer replies are cut in the page; to the next length where the page would become too large."""
 JOBS_PER_WORKER = 400
 """A process is started for so many crops; for fewer it would take longer than the work."""
+HIDDEN = frozenset({"dataset.source", "machine.platform", "shard"})
 STATES = ("wrong", "right", "partly", "unparsed", "error")
 
 
@@ -80,34 +83,47 @@ class Written:
     cut_at: int = 0
 
 
+Key = tuple[str, str]
+"""Id of a row, and the hash of its question: configs of one dataset may ask differently."""
+
+
+def _key(verdict: Verdict) -> Key:
+    return verdict.id, verdict.question_sha256
+
+
 @dataclass(slots=True)
 class _Listed:
     """The rows of a section that some run answered.
 
     Attributes:
         section: The section.
-        indices: Index of each in the dataset.
+        sources: Where each comes from: the rows of its config and split, and its index there.
         questions: Of each, as it stands in the row.
-        place: Id -> place in the list.
+        facts: Of each, a verdict, which says its task and subset.
+        place: Key -> place in the list.
         strata: What each is an example of.
         views: Place -> pictures of the row, for the page's data.
     """
 
     section: Section
-    indices: list[int]
-    questions: list[Question]
-    place: dict[str, int]
-    strata: list[tuple[str, ...]]
+    sources: list[tuple[LoadedRows, int]] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    facts: list[Verdict] = field(default_factory=list)
+    place: dict[Key, int] = field(default_factory=dict)
+    strata: list[tuple[str, ...]] = field(default_factory=list)
     views: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
 
-def write_page(sections: Sequence[Section], options: PageOptions) -> Written:
+def write_page(
+    sections: Sequence[Section], figures: Sequence[Figures], options: PageOptions
+) -> Written:
     """Write the page, and the crops beside it where asked for.
 
     The same runs, rows and options give the same bytes.
 
     Args:
         sections: The scored runs by dataset.
+        figures: Tables and charts of each section.
         options: How.
 
     Raises:
@@ -115,9 +131,10 @@ def write_page(sections: Sequence[Section], options: PageOptions) -> Written:
     """
     written = Written()
     listed = [_listed(section) for section in sections]
-    written.rows = sum(len({(v.id, v.rotation) for run in s.runs for v in run.verdicts})
-                       for s in sections)
-    parts = _parts(sections, options)
+    written.rows = sum(
+        len({(*_key(v), v.rotation) for run in s.runs for v in run.verdicts}) for s in sections
+    )
+    parts = _parts(sections, figures, options)
     frame_bytes = len(_filled(parts).encode())
     if options.pictures is not None:
         options.pictures.mkdir(parents=True, exist_ok=True)
@@ -137,24 +154,35 @@ def write_page(sections: Sequence[Section], options: PageOptions) -> Written:
 
 
 def _listed(section: Section) -> _Listed:
-    answered = {verdict.id for run in section.runs for verdict in run.verdicts}
-    rows = section.loaded.rows
-    light = rows.select_columns([name for name in COLUMNS_READ if name in rows.column_names])
-    found = [(i, row) for i, row in enumerate(light.to_list()) if row["id"] in answered]
-    missing = answered - {row["id"] for _, row in found}
-    if missing:
-        raise RunError(
-            f"{section.name}: {len(missing):,} scored rows are not in the dataset, such as "
-            f"{min(missing)}. Score the run again."
-        )
-    questions = [question_of(row) for _, row in found]
-    place = {question.id: i for i, question in enumerate(questions)}
-    return _Listed(section, [i for i, _ in found], questions, place, [stratum_of(r) for _, r in found])
+    """Find the rows of all verdicts, in the order of the datasets."""
+    wanted: dict[tuple[str, str], dict[str, Verdict]] = {}
+    for run in section.runs:
+        for verdict in run.verdicts:
+            wanted.setdefault((verdict.config, verdict.split), {})[verdict.id] = verdict
+    found = _Listed(section)
+    for part, verdicts in wanted.items():
+        loaded = section.parts[part]
+        names = [name for name in COLUMNS_READ if name in loaded.rows.column_names]
+        for i, row in enumerate(loaded.rows.select_columns(names).to_list()):
+            if row["id"] not in verdicts:
+                continue
+            verdict = verdicts.pop(row["id"])
+            if _key(verdict) in found.place:
+                continue
+            found.place[_key(verdict)] = len(found.questions)
+            found.sources.append((loaded, i))
+            found.questions.append(question_of(row))
+            found.facts.append(verdict)
+            found.strata.append(stratum_of(row))
+        if verdicts:
+            raise RunError(
+                f"{section.name}: {len(verdicts):,} scored rows are not in the dataset, such as "
+                f"{min(verdicts)}. Score the run again."
+            )
+    return found
 
 
-def _fitting_data(
-    listed: Sequence[_Listed], frame_bytes: int, written: Written
-) -> dict[str, Any]:
+def _fitting_data(listed: Sequence[_Listed], frame_bytes: int, written: Written) -> dict[str, Any]:
     """Return the page's data without pictures, with replies as long as the page has room for."""
     for characters in REPLY_CHARACTERS:
         sections = [_section_data(rows, characters) for rows in listed]
@@ -178,37 +206,31 @@ def _fitting_data(
 def _section_data(rows: _Listed, reply_characters: int) -> dict[str, Any]:
     """Return a section as plain lists; texts that come again and again are numbers."""
     subsets, tasks, questions = _Numbers(), _Numbers(), _Numbers()
-    section = rows.section
-    facts: dict[str, Verdict] = {}
-    for run in section.runs:
-        for verdict in run.verdicts:
-            facts.setdefault(verdict.id, verdict)
     table = []
-    for question in rows.questions:
-        fact = facts[question.id]
+    for question, fact in zip(rows.questions, rows.facts, strict=True):
         area = fact.object_area_px
         table.append(
             [
                 question.id,
-                subsets.of(fact.subset or ""),
-                tasks.of(fact.task or ""),
+                subsets.of(fact.subset),
+                tasks.of(fact.task),
                 questions.of(question.question),
                 list(question.options),
                 question.answer,
-                fact.group_id or "",
+                fact.group_id,
                 None if area is None else round(area),
             ]
         )
     return {
-        "name": section.name,
-        "runs": [{"name": run.name} for run in section.runs],
+        "name": rows.section.name,
+        "runs": [{"name": run.name} for run in rows.section.runs],
         "subsets": subsets.texts,
         "tasks": tasks.texts,
         "questions": questions.texts,
         "rows": table,
         "verdicts": [
-            [_verdict_data(v, rows.place[v.id], reply_characters) for v in run.verdicts]
-            for run in section.runs
+            [_verdict_data(v, rows.place[_key(v)], reply_characters) for v in run.verdicts]
+            for run in rows.section.runs
         ],
         "views": {},
     }
@@ -218,12 +240,15 @@ def _verdict_data(verdict: Verdict, place: int, reply_characters: int) -> list[A
     reply = verdict.reply
     if reply is not None and len(reply) > reply_characters:
         reply = f"{reply[:reply_characters]} [.. {len(reply) - reply_characters:,} more characters]"
-    parsed = verdict.parsed
-    if parsed is not None and parsed == verdict.reply:
-        parsed = reply
+    # What was read from a text is the text.
+    parsed = verdict.parsed if verdict.kind in ("mcq", "yes_no", "box") else ""
     state = state_of(verdict)
     right = round(verdict.right, 4) if state == "partly" else 0
-    return [place, verdict.rotation, reply, parsed, right, STATES.index(state), verdict.error]
+    error, values = verdict.error, values_text(verdict)
+    data = [place, verdict.rotation, reply, parsed, right, STATES.index(state), error, values]
+    while data[-1] in (None, ""):
+        data.pop()
+    return data
 
 
 def state_of(verdict: Verdict) -> str:
@@ -261,8 +286,6 @@ def _add_pictures(
     """
     embedded: dict[str, str] = {}
     for rows, share in zip(listed, _shares(listed, options.embedded), strict=True):
-        if not rows.section.loaded.picture_columns:
-            continue
         inside = _draw(rows, share, options.seed)
         into_page = set(inside)
         beside = options.pictures is not None
@@ -318,7 +341,7 @@ def _shares(listed: Sequence[_Listed], most: int) -> list[int]:
 def _draw(rows: _Listed, count: int, seed: int) -> list[int]:
     """Choose rows for pictures: those that some run got wrong first, evenly over the sub-tasks."""
     missed = {
-        rows.place[verdict.id]
+        rows.place[_key(verdict)]
         for run in rows.section.runs
         for verdict in run.verdicts
         if state_of(verdict) != "right"
@@ -333,9 +356,7 @@ def _draw(rows: _Listed, count: int, seed: int) -> list[int]:
 def _choose(rows: _Listed, places: Sequence[int], count: int, seed: int) -> list[int]:
     if count <= 0 or not places:
         return []
-    asked = [
-        {"id": rows.questions[i].id, "task": "\x1f".join(rows.strata[i])} for i in places
-    ]
+    asked = [{"id": rows.questions[i].id, "task": "\x1f".join(rows.strata[i])} for i in places]
     return [places[i] for i in choose_rows(asked, count, seed)]
 
 
@@ -343,23 +364,24 @@ def _views(
     rows: _Listed, chosen: Sequence[int], workers: int
 ) -> Iterator[tuple[int, RowPictures | None]]:
     """Yield place and pictures of each chosen row, in order; None where one cannot be read."""
-    section = rows.section
-    columns = section.loaded.picture_columns
-    stored = section.loaded.undecoded()
-    said: dict[str, list[Verdict]] = {}
-    for run in section.runs:
+    said: dict[Key, list[Verdict]] = {}
+    for run in rows.section.runs:
         for verdict in run.verdicts:
-            said.setdefault(verdict.id, []).append(verdict)
+            said.setdefault(_key(verdict), []).append(verdict)
+    stored: dict[int, Any] = {}
 
     def jobs() -> Iterator[RowJob]:
         for place in chosen:
-            row = stored[rows.indices[place]]
-            question = rows.questions[place]
-            there = all(row[name] is not None for name in columns)
+            loaded, index = rows.sources[place]
+            if id(loaded) not in stored:
+                stored[id(loaded)] = loaded.undecoded()
+            row = stored[id(loaded)][index]
+            columns = loaded.picture_columns
+            there = bool(columns) and all(row[name] is not None for name in columns)
             yield RowJob(
                 pictures_of(row, columns) if there else (),
                 marks_of(row),
-                _answer_shapes(question, said[question.id]),
+                _answer_shapes(rows.questions[place], said[_key(rows.facts[place])]),
             )
 
     processes = max(1, min(workers, len(chosen) // JOBS_PER_WORKER))
@@ -369,17 +391,10 @@ def _views(
 def _answer_shapes(question: Question, verdicts: Iterable[Verdict]) -> tuple[Numbers, ...]:
     """Return the boxes and points that are right or were answered, to be seen in the crop."""
     if not question.options:
-        texts = [v.parsed if isinstance(v.parsed, str) else json.dumps(v.parsed) for v in verdicts]
-        return tuple(shape for text in texts for shape in shapes_in(text))
-    letters = {question.answer: 0} | {
-        v.parsed: v.rotation for v in verdicts if isinstance(v.parsed, str)
-    }
+        return tuple(shape for v in verdicts if v.kind == "box" for shape in shapes_in(v.parsed))
     n = len(question.options)
-    chosen = {
-        (LETTERS.index(letter) + rotation) % n
-        for letter, rotation in letters.items()
-        if len(letter) == 1 and letter in LETTERS[:n]
-    }
+    letters = [(question.answer, 0), *((v.parsed, v.rotation) for v in verdicts if v.parsed)]
+    chosen = {(LETTERS.index(letter) + rotation) % n for letter, rotation in letters}
     return tuple(shape for i in sorted(chosen) for shape in shapes_in(question.options[i]))
 
 
@@ -414,14 +429,16 @@ def _write_beside(crop: Crop, options: PageOptions, folder: Path) -> str:
     return quote(Path(os.path.relpath(file, options.out.parent)).as_posix())
 
 
-def _parts(sections: Sequence[Section], options: PageOptions) -> dict[str, str]:
+def _parts(
+    sections: Sequence[Section], figures: Sequence[Figures], options: PageOptions
+) -> dict[str, str]:
     """Return what goes into the template, but for the data and the note on pictures."""
     texts = {name: _template(f"page.{name}") for name in ("css", "js")}
     title = options.title or _title(sections)
     parts, links = [], []
-    for i, section in enumerate(sections):
+    for i, (section, drawn) in enumerate(zip(sections, figures, strict=True)):
         links.append(f'<a href="#section-{i}">{escape(section.name)}</a>')
-        parts.append(_section_html(section, i))
+        parts.append(_section_html(section, drawn, i))
     links.append('<a href="#rows">Rows</a>')
     script = texts["js"].rstrip()
     # The hash lets this script run and no other, whatever a reply might smuggle in.
@@ -456,31 +473,56 @@ def _title(sections: Sequence[Section]) -> str:
     return f"{shown} on {', '.join(section.name for section in sections)}"
 
 
-def _section_html(section: Section, number: int) -> str:
-    tables = tables_of(section)
+def _section_html(section: Section, figures: Figures, number: int) -> str:
+    names = [run.name for run in section.runs]
     parts = [
         f'<section id="section-{number}" aria-labelledby="section-{number}-title">',
         f'<h2 id="section-{number}-title">{escape(section.name)}</h2>',
-        to_html(summary_of(section)),
         _facts(section),
+        table_html(figures.runs, names),
     ]
-    if len(section.runs) > 1 and section.rows_differ:
+    if section.rows_differ:
         parts.append(
-            '<p class="note">The runs answered different rows; compare on the same rows with '
-            "<code>soubench compare</code>.</p>"
+            '<p class="note">The runs were asked different rows, so their scores do not compare; '
+            "<code>soubench compare</code> takes the rows that both were asked.</p>"
         )
-    parts += map(to_html, tables)
-    if charts := charts_of(section):
-        parts.append("<h3>Plots</h3>")
-        parts.append(_legend(section))
-        figures = (
-            f"<figure><figcaption>{escape(chart.title)}<small>{escape(chart.note)}</small>"
-            f"</figcaption>{draw(chart)}</figure>"
-            for chart in charts
-        )
-        parts.append(f'<div class="plots">{"".join(figures)}</div>')
-    parts.append("</section>")
-    return "\n".join(parts)
+    parts += [_settings(run) for run in section.runs]
+    if figures.charts:
+        parts += ["<h3>Plots</h3>", _legend(section), '<div class="plots">']
+        for chart in figures.charts:
+            note = f"<small>{escape(chart.note)}</small>" if chart.note else ""
+            caption = f"<figcaption>{escape(chart.title)}{note}</figcaption>"
+            parts.append(f"<figure>{caption}{draw(chart)}</figure>")
+        parts.append("</div>")
+    parts += [table_html(table, names) for table in figures.tables]
+    return "\n".join([*parts, "</section>"])
+
+
+def _settings(run: ScoredRun) -> str:
+    """Write everything that ``run.json`` says, folded away."""
+    entries = "".join(
+        f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>"
+        for key, value in flat(run.description)
+        # Where a run was made says nothing about its scores, and may say something about a person.
+        if key not in HIDDEN
+    )
+    return (
+        f"<details><summary>Settings of {escape(run.name)}</summary>"
+        f'<dl class="facts">{entries}</dl></details>'
+    )
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and text of everything in nested values that is not empty.
+
+    >>> list(flat({"model": {"name": "m", "revision": None}, "seed": 0}))
+    [('model.name', 'm'), ('seed', '0')]
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
 
 
 def _legend(section: Section) -> str:
@@ -493,13 +535,14 @@ def _legend(section: Section) -> str:
 
 
 def _facts(section: Section) -> str:
-    facts = {
-        "Rows": f"{len(section.loaded.rows):,}",
-        "Fingerprint": str(section.dataset["fingerprint"]),
-        **section.facts,
-    }
-    entries = (f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    return f'<h3>Data</h3><dl class="facts">{"".join(entries)}</dl>'
+    facts = [
+        ("dataset", section.dataset),
+        ("rows", ", ".join(f"{c} {s}: {len(p.rows):,}" for (c, s), p in section.parts.items())),
+        ("fingerprint", ", ".join(section.fingerprints)),
+        ("distractors", section.distractors),
+    ]
+    entries = (f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in facts if v)
+    return f'<dl class="facts">{"".join(entries)}</dl>'
 
 
 def _pictures_note(written: Written, options: PageOptions) -> str:

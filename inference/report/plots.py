@@ -10,12 +10,15 @@ COLORS = ("#0b62b8", "#b34700", "#00705a", "#9c2f7a", "#5b4bc4", "#6b5900", "#8c
 DPI = 150
 
 
-def write_plots(charts: Iterable[tuple[str, Chart]], folder: Path) -> list[Path]:
+def write_plots(
+    charts: Iterable[tuple[int, str, Chart]], folder: Path, *, numbered: bool = False
+) -> list[Path]:
     """Write one PNG per chart.
 
     Args:
-        charts: What the chart is of (a dataset), and the chart.
+        charts: Number and name of the section (a dataset), and the chart.
         folder: Made if need be.
+        numbered: Put the section's number into the file's name.
 
     Returns:
         The files.
@@ -29,7 +32,7 @@ def write_plots(charts: Iterable[tuple[str, Chart]], folder: Path) -> list[Path]
         raise RunError('PNG plots need matplotlib: pip install "soubench[plots]".') from error
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for subject, chart in charts:
+    for number, subject, chart in charts:
         figure = Figure(figsize=(8, 4.8), layout="constrained")
         ax = figure.subplots()
         places = range(len(chart.categories))
@@ -42,7 +45,11 @@ def write_plots(charts: Iterable[tuple[str, Chart]], folder: Path) -> list[Path]
             if not drawn:
                 continue
             xs, values = [x for x, _ in drawn], [v for _, v in drawn]
-            errors = [[v.value - v.low for v in values], [v.high - v.value for v in values]]
+            errors = [
+                # Rounding may put a bound past the value by a hair.
+                [max(0.0, v.value - v.low) for v in values],
+                [max(0.0, v.high - v.value) for v in values],
+            ]
             heights = [v.value for v in values]
             if chart.kind == "bars":
                 ax.bar(xs, heights, share * 0.92, color=color, label=series.name)
@@ -64,7 +71,8 @@ def write_plots(charts: Iterable[tuple[str, Chart]], folder: Path) -> list[Path]
         ax.grid(axis="y", color="#d0d7de", linewidth=0.8)
         ax.set_axisbelow(True)
         figure.legend(loc="outside lower center", ncols=min(3, len(chart.series)), frameon=False)
-        path = folder / f"{chart.name}.png"
+        name = f"{number + 1}-{chart.name}" if numbered else chart.name
+        path = folder / f"{name}.png"
         # Without the version and the time, so that the same scores give the same bytes.
         figure.savefig(path, dpi=DPI, metadata={"Software": None})
         written.append(path)

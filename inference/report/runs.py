@@ -1,52 +1,18 @@
-"""Scored runs as ``soubench score`` leaves them, put together by the rows that they answer."""
+"""Scored runs, put together by the build whose rows they answered."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from soubench.builders.errors import RunError
+from soubench.inference.compare import read_scored
 from soubench.inference.dataset_rows import LoadedRows, open_rows
 from soubench.inference.run_folder import Description
+from soubench.inference.scores import Verdict
 
-SCORES_FILE = "scores.json"
-VERDICTS_FILE = "verdicts.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One line of ``verdicts.jsonl``: what came of one row and rotation.
-
-    Attributes:
-        id: The row.
-        rotation: By how many places its options were rotated.
-        scenario: Of the row; empty where it has none.
-        subset: Of the row; empty where it has none.
-        task: Of the row; empty where it has none.
-        group_id: What the row's picture belongs together with.
-        reply: What the model said; None after an error.
-        parsed: What was read from it; None where that was nothing.
-        right: Share right from 0 to 1, or the value of the task's metric.
-        unparsed: Whether nothing could be read from the reply.
-        error: Why there is no reply.
-        object_area_px: Area of the object that was asked about in px², where there is one.
-        model_area_px: The same after the model's own resize, where known.
-    """
-
-    id: str
-    rotation: int
-    scenario: str
-    subset: str
-    task: str
-    group_id: str
-    reply: str | None
-    parsed: Any
-    right: float
-    unparsed: bool
-    error: str | None
-    object_area_px: float | None
-    model_area_px: float | None
+Part = tuple[str, str]
+"""Config and split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +33,20 @@ class ScoredRun:
 
     @property
     def description(self) -> Description:
-        """What ``run.json`` said of the run."""
+        """What ``run.json`` said; of the first run, where several were scored together."""
         return dict(self.scores["run"])
 
     @property
     def model(self) -> str:
-        """Name of the model."""
-        model = str((self.description.get("model") or {}).get("name") or self.path.name)
-        # The folder of a local model says enough; its whole path says too much.
-        return Path(model).name if Path(model).is_absolute() else model
+        """Name of the model; the last folder of a local one."""
+        name = str(self.description["model"]["name"])
+        return Path(name).name if Path(name).is_absolute() else name
+
+    @property
+    def parameters(self) -> int | None:
+        """Number of the model's parameters, where known."""
+        found = self.description["model"].get("parameters")
+        return int(found) if found else None
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -88,99 +59,59 @@ class Section:
     """Runs that answered rows of the same build.
 
     Attributes:
-        name: Dataset, config and split.
-        dataset: What ``run.json`` says of it.
-        loaded: The rows.
+        name: Dataset, configs and splits.
+        dataset: Name of the dataset.
+        fingerprints: Of the build.
+        distractors: How they were drawn; None where there are none.
+        parts: The rows by config and split.
         runs: The runs, in the order in which they were given.
     """
 
     name: str
-    dataset: Mapping[str, Any]
-    loaded: LoadedRows
-    runs: list[ScoredRun] = field(default_factory=list)
+    dataset: str
+    fingerprints: tuple[str, ...]
+    distractors: str | None
+    parts: Mapping[Part, LoadedRows]
+    runs: Sequence[ScoredRun]
 
     @property
     def rows_differ(self) -> bool:
         """Whether the runs answered different rows."""
-        asked = [{(v.id, v.rotation) for v in run.verdicts} for run in self.runs]
+        asked = [{(v.id, v.question_sha256) for v in run.verdicts} for run in self.runs]
         return any(one != asked[0] for one in asked[1:])
 
 
-def read_scored(path: Path) -> ScoredRun:
-    """Read what ``soubench score`` wrote.
-
-    Args:
-        path: The RUN folder, or the folder that was given to ``soubench score --out``.
-
-    Raises:
-        RunError: The run was not scored, or a file of it is damaged.
-    """
-    scores = _read_json(path / SCORES_FILE, path)
-    return ScoredRun(path, "", scores, tuple(_read_verdicts(path / VERDICTS_FILE)))
-
-
-def _read_json(file: Path, path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise RunError(
-            f"{path}: expected a scored run with a {SCORES_FILE}. Run soubench score {path} first."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise RunError(f"{file}: the scores cannot be read ({error}). Score the run again.") from (
-            error
-        )
-    return data if isinstance(data, dict) else {}
-
-
-def _read_verdicts(file: Path) -> Iterable[Verdict]:
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise RunError(
-            f"{file}: the verdicts cannot be read ({error.strerror}). Score the run again."
-        ) from error
-    for number, line in enumerate(lines, 1):
-        try:
-            data = json.loads(line)
-            yield Verdict(**{name: data.get(name) for name in Verdict.__slots__})
-        except (ValueError, AttributeError) as error:
-            raise RunError(
-                f"{file}, line {number}: expected a verdict as JSON, found {line[:60]!r} "
-                f"({error}). Score the run again."
-            ) from error
-
-
 def marks_of_run(description: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what sets a run apart from a plain one: blind, circular, frame, shard, limit."""
+    """Return what sets a run apart from a plain one: blind, circular, frame, limit, shard."""
     marks = []
     if description.get("blind"):
         marks.append("blind")
     if description.get("circular"):
         marks.append("circular")
-    if description.get("coords") not in (None, "pixel"):
+    if description.get("coords", "pixel") != "pixel":
         marks.append(f"coords {description['coords']}")
     if description.get("limit") is not None:
-        marks.append(f"{description['limit']:,} rows")
+        marks.append(f"limit {description['limit']}")
     if str(description.get("shard", "0/1")) != "0/1":
         marks.append(f"shard {description['shard']}")
     return tuple(marks)
 
 
-def named(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
-    """Name runs by their models, with marks; by their folders too where that is not enough."""
-    plain = []
-    for run in runs:
-        plain.append(f"{run.model} ({', '.join(run.marks)})" if run.marks else run.model)
-    return [
-        ScoredRun(
-            run.path,
-            name if plain.count(name) == 1 else f"{name} [{run.path.name}]",
-            run.scores,
-            run.verdicts,
-        )
-        for run, name in zip(runs, plain, strict=True)
-    ]
+def read_runs(paths: Sequence[Path]) -> list[ScoredRun]:
+    """Read scored runs; what is not scored yet, or no longer is, is scored first.
+
+    Args:
+        paths: RUN folders, or where ``soubench score`` wrote.
+
+    Raises:
+        RunError: A folder is neither, is damaged, or is given twice.
+    """
+    resolved = [path.resolve() for path in paths]
+    twice = next((path for path in resolved if resolved.count(path) > 1), None)
+    if twice is not None:
+        raise RunError(f"{twice} is given twice. Give each run once.")
+    found = (read_scored(path) for path in paths)
+    return [ScoredRun(one.path, "", one.scores, one.verdicts) for one in found]
 
 
 def sections_of(runs: Sequence[ScoredRun], dataset: str | None = None) -> list[Section]:
@@ -190,32 +121,68 @@ def sections_of(runs: Sequence[ScoredRun], dataset: str | None = None) -> list[S
 
     Args:
         runs: The runs, in order.
-        dataset: Where the rows are, if not where ``run.json`` says; for runs over one dataset.
+        dataset: Where the rows are, if not where the runs found them; for runs over one dataset.
 
     Raises:
         RunError: The rows are not there, or are not those that were asked.
     """
-    groups: dict[tuple[str, ...], list[ScoredRun]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[ScoredRun]] = {}
     for run in runs:
-        described = run.description["dataset"]
-        key = tuple(str(described[name]) for name in ("name", "config", "split", "fingerprint"))
-        groups.setdefault(key, []).append(run)
-    if dataset is not None and len(groups) > 1:
+        asked = [described["dataset"] for described in run.scores["runs"]]
+        fingerprints = tuple(sorted({str(one["fingerprint"]) for one in asked}))
+        groups.setdefault((str(asked[0]["name"]), fingerprints), []).append(run)
+    names = {name for name, _ in groups}
+    if dataset is not None and len(names) > 1:
         raise RunError(
-            f"--dataset {dataset}: the runs are over {len(groups)} datasets, and this is one."
+            f"--dataset {dataset}: the runs are over {', '.join(sorted(names))}, and this is one."
         )
-    sections = []
-    for (name, config, split, fingerprint), members in groups.items():
-        described = members[0].description["dataset"]
-        loaded = open_rows(dataset or described.get("source") or name, config, split)
-        if loaded.fingerprint != fingerprint:
-            raise RunError(
-                f"{members[0].path}: expected the rows that were asked, fingerprint "
-                f"{fingerprint[:16]}.., found {loaded.fingerprint[:16]}.. at {loaded.source}. "
-                "Build the dataset as it was, or say where it is with --dataset."
-            )
-        title = " ".join(part for part in (name, config, split) if part)
-        same = [s for s in sections if s.name == title]
-        title = f"{title} ({fingerprint[:8]})" if same else title
-        sections.append(Section(title, described, loaded, named(members)))
+    sections: list[Section] = []
+    for (name, fingerprints), members in groups.items():
+        parts: dict[Part, LoadedRows] = {}
+        for run in members:
+            for described in run.scores["runs"]:
+                asked = described["dataset"]
+                part = (str(asked["config"]), str(asked["split"]))
+                if part not in parts:
+                    parts[part] = _open(run, asked, dataset)
+        words = [name, "+".join(dict.fromkeys(c for c, _ in parts))]
+        words.append("+".join(dict.fromkeys(s for _, s in parts)))
+        title = " ".join(words)
+        if any(s.name == title for s in sections):
+            title = f"{title}, build {fingerprints[0][:8]}"
+        distractors = members[0].scores.get("distractors")
+        named = _named(members)
+        sections.append(Section(title, name, fingerprints, distractors, parts, named))
     return sections
+
+
+def _open(run: ScoredRun, asked: Mapping[str, Any], dataset: str | None) -> LoadedRows:
+    source = dataset or asked.get("source") or asked["name"]
+    loaded = open_rows(source, asked["config"], asked["split"])
+    if loaded.fingerprint != asked["fingerprint"]:
+        raise RunError(
+            f"{run.path}: expected the rows that were asked, fingerprint "
+            f"{str(asked['fingerprint'])[:16]}.., found {loaded.fingerprint[:16]}.. at "
+            f"{loaded.source}. Build the dataset as it was, or say where it is with --dataset."
+        )
+    return loaded
+
+
+def _named(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
+    """Name runs by their models with marks, and by their folders where that is not enough."""
+    plain = [f"{run.model} ({', '.join(run.marks)})" if run.marks else run.model for run in runs]
+    folders = [f"{name} [{run.path.name}]" for name, run in zip(plain, runs, strict=True)]
+    named = [
+        name if plain.count(name) == 1 else folder
+        for name, folder in zip(plain, folders, strict=True)
+    ]
+    return [
+        # Folders of the same name, too, must not become one model.
+        ScoredRun(
+            run.path,
+            name if named.count(name) == 1 else f"{name[:-1]}, {i + 1}]",
+            run.scores,
+            run.verdicts,
+        )
+        for i, (run, name) in enumerate(zip(runs, named, strict=True))
+    ]

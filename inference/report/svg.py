@@ -166,7 +166,9 @@ def _text(
     short = text if not room or len(text) <= room else f"{text[: max(1, room - 1)]}…"
     name = f' class="{kind}"' if kind else ""
     full = f"<title>{escape(text)}</title>" if short != text else ""
-    return f'<text{name} x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}">{full}{escape(short)}</text>'
+    return (
+        f'<text{name} x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}">{full}{escape(short)}</text>'
+    )
 
 
 def _said(chart: Chart, series: Series, name: str, value: Value) -> str:
@@ -180,8 +182,9 @@ def _in_words(chart: Chart) -> str:
     said = [
         _said(chart, series, name, value)
         for series in chart.series
-        for name, value in zip(chart.categories or map(short_number, series.x), series.values,
-                               strict=True)
+        for name, value in zip(
+            chart.categories or map(short_number, series.x), series.values, strict=True
+        )
         if value is not None
     ]
     return f"{chart.title}. {'; '.join(said)}"
