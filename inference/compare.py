@@ -40,8 +40,9 @@ class ScoredFolder:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
-        return str(self.scores["run"]["model"]["name"])
+        """Name of the model; the last folder of a local one."""
+        name = str(self.scores["run"]["model"]["name"])
+        return Path(name).name if Path(name).is_absolute() else name
 
     @property
     def fingerprints(self) -> set[tuple[str, ...]]:
@@ -182,7 +183,8 @@ def read_scored(path: Path) -> ScoredFolder:
             f"{path}: expected a RUN folder, or one with the {SCORES_FILE} of soubench score."
         )
     if scores is None or (is_run and scores.get("replies_sha256") != replies_digest([path])):
-        write_scores(score_runs([path]), path)
+        scored = score_runs([path])
+        write_scores(scored, scored.tables(), path)
         scores = _read_json(path / SCORES_FILE) or {}
     try:
         lines = (path / VERDICTS_FILE).read_text(encoding="utf-8").splitlines()

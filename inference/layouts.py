@@ -453,7 +453,7 @@ def _plain(verdicts: Sequence[Verdict], context: Context) -> list[Table]:
                 cells_shown = (*cells, *(more if kind == "text" else ()), *_rates(board, mask))
                 keys = {"group": subset, "task": task, "rotation": rotation}
                 who = _who(context.model, rotation, boards)
-                lines.append(Line((subset, task, who), cells_shown, keys))
+                lines.append(Line((subset or "-", task, who), cells_shown, keys))
         columns = [m.name for m in measures] + (list(CAPTION_COLUMNS) if kind == "text" else [])
         made.append(
             Table(

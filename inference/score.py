@@ -585,20 +585,20 @@ def groups_of(tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
                     yield {"table": table.name, "column": column, **line.keys, **asdict(cell)}
 
 
-def write_scores(scored: Scored, out: Path, *, published: bool = False) -> list[Path]:
+def write_scores(scored: Scored, tables: Sequence[Table], out: Path) -> list[Path]:
     """Write ``scores.json``, ``scores.csv``, ``scores.md`` and ``verdicts.jsonl``.
 
     The same replies give the same bytes. Each file takes its place as a whole.
 
     Args:
         scored: What to write.
+        tables: Its tables.
         out: The folder; made if need be.
-        published: Show the papers' figures in ``scores.md``.
 
     Returns:
         The files.
     """
-    groups = list(groups_of(scored.tables()))
+    groups = list(groups_of(tables))
     descriptions = [part.description for part in scored.parts]
     scores = {
         "soubench": version("soubench"),
@@ -621,7 +621,7 @@ def write_scores(scored: Scored, out: Path, *, published: bool = False) -> list[
     written = {
         VERDICTS_FILE: "".join(f"{line}\n" for line in lines),
         "scores.csv": _csv(groups),
-        "scores.md": markdown(scored, published=published),
+        "scores.md": markdown(scored, tables),
         # Last: where it is, the others are, too.
         SCORES_FILE: json.dumps(scores, indent=1, ensure_ascii=True) + "\n",
     }
@@ -635,7 +635,7 @@ def write_scores(scored: Scored, out: Path, *, published: bool = False) -> list[
     return paths
 
 
-def markdown(scored: Scored, *, published: bool = False) -> str:
+def markdown(scored: Scored, tables: Sequence[Table]) -> str:
     """Write the tables in Markdown."""
     description = scored.parts[0].description
     model = description["model"]
@@ -643,8 +643,7 @@ def markdown(scored: Scored, *, published: bool = False) -> str:
     revision = f", revision {model['revision']}" if model.get("revision") else ""
     head.append(f"{model.get('backend')}{revision}. {_told(scored.counts())}")
     head += [f"- {warning}" for warning in scored.warnings()]
-    tables = [render_markdown(table) for table in scored.tables(published=published)]
-    return "\n".join([*head, "", *tables])
+    return "\n".join([*head, "", *map(render_markdown, tables)])
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -236,7 +236,9 @@ def _judge_boxes(asked: Sequence[Asked], settings: Settings) -> list[Judged]:
     }
     if all(a.picture_wh is not None for a in asked):
         options["image_sizes"] = [list(a.picture_wh or ()) for a in asked]
-        options["input_sizes"] = [list(_fed_size(a) or a.picture_wh or ()) for a in asked]
+        # Where a reply came and what the model saw is not known, the metric says that it needs it.
+        if all(a.error is not None or _fed_size(a) is not None for a in asked):
+            options["input_sizes"] = [list(_fed_size(a) or a.picture_wh or ()) for a in asked]
     result = load_metric("acc_at_iou").compute(
         predictions=[a.text for a in asked], references=references, **options
     )

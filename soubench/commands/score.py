@@ -77,7 +77,8 @@ def _score(args: argparse.Namespace) -> None:
 
     out = _out(args)
     scored = _scored(args)
-    for table in scored.tables(published=args.published):
+    tables = scored.tables(published=args.published)
+    for table in tables:
         print(f"{table.title}\n\n{render_text(table)}")
         for note in table.notes:
             print(note)
@@ -85,7 +86,7 @@ def _score(args: argparse.Namespace) -> None:
     print(summary(scored))
     for warning in scored.warnings():
         print(f"Note: {warning}")
-    write_scores(scored, out, published=args.published)
+    write_scores(scored, tables, out)
     print(f"Written to {out}: scores.json, scores.csv, scores.md, verdicts.jsonl")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import openpyxl
 import pytest
@@ -115,6 +116,13 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path, name, content, message)
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     with pytest.raises(FormatError, match=f"(?s){name}.*{message}"):
+        read(path)
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "a.xlsx", ROWS)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(FormatError, match=r"soubench\[xlsx\]"):
         read(path)
 
 

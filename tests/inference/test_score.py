@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import sys
 
 import datasets
 import openpyxl
@@ -19,9 +20,11 @@ from soubench.inference.backends.baselines import BASELINES
 from soubench.inference.breakdowns import letter_bias, size_tables
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.layouts import Context, groups_of, tables_of
+from soubench.inference.published_tables import published_rows
 from soubench.inference.run_folder import Reply, ReplyError, RunFolder, read_run
 from soubench.inference.score import groups_of as groups_in
 from soubench.inference.score import score_replies
+from soubench.inference.scores import Settings
 from soubench.inference.tables import render_markdown, render_text
 from tests.inference.test_published import verdict
 
@@ -665,6 +668,61 @@ def test_a_declared_box_format_decides_how_boxes_are_read(rrs, tmp_path):
         out = tmp_path / name
         assert score(*arguments, "--box-format", name, "--out", out) == 0
         assert {v["id"]: v["right"] for v in verdicts_in(out)}["3"] == right
+
+
+def test_boxes_in_pixels_of_what_the_model_saw_need_to_know_what_it_saw(rrs, tmp_path, capsys):
+    path = write_jsonl(tmp_path / "a.jsonl", {"3": "[20, 20, 40, 40]"})
+    arguments = ("--dataset", rrs, "--predictions", path, "--box-format", "qwen2_5_vl")
+    assert score(*arguments) == 2
+    assert "input_sizes" in capsys.readouterr().err
+    # fed at twice the size, it is the box
+    loaded = open_rows(str(rrs), None, None)
+    reply = Reply("3", reply="[20, 20, 40, 40]", picture_wh=((80, 40),))
+    scored = score_replies([reply], loaded, model="m", settings=Settings("qwen2_5_vl"))
+    assert {v.id: v.right for v in scored.verdicts}["3"] == 1.0
+
+
+def test_papers_figures_beside_rrs(rrs, tmp_path, capsys):
+    path = write_jsonl(tmp_path / "a.jsonl", {"1": "B"})
+    assert score("--dataset", rrs, "--predictions", path, "--published") == 0
+    output = capsys.readouterr().out
+    rows = published_rows("rrs_table2_tasks")
+    assert output.count("GPT-5.4 *") == 2
+    gpt = next(line for line in output.splitlines() if line.startswith("GPT-5.4 *"))
+    (row,) = (row for row in rows if row["model"] == "GPT-5.4")
+    # in the papers' order, captions under their own column
+    assert gpt.split()[2:6] == [row["Avg"], row["SU"], row["SC"], row["ID"]]
+
+
+def test_any_dataset_with_these_columns_has_a_plain_table(tmp_path, capsys):
+    rows = [
+        {"question": f"Which is {i}?", "options": ["red", "green", "blue"], "answer": i % 3}
+        for i in range(6)
+    ]
+    folder = tmp_path / "any"
+    folder.mkdir()
+    datasets.Dataset.from_list(rows).to_parquet(str(folder / "validation.parquet"))
+    replies = {f"validation-{i:06d}": "red" for i in range(6)}
+    path = write_jsonl(tmp_path / "a.jsonl", replies)
+    assert score("--dataset", folder, "--predictions", path) == 0
+    found = scores_in(tmp_path / "a-scores")
+    accuracy = group(found, "plain_mcq", "accuracy")
+    assert (accuracy["value"], accuracy["n"], accuracy["clusters"]) == (pytest.approx(1 / 3), 6, 6)
+    (letters,) = found["letters"]
+    assert [use["replied"] for use in letters["letters"]] == [6, 0, 0]
+    assert (letters["options"], letters["chi_square"]) == (3, pytest.approx(12.0))
+    # red always: recalls 1, 0, 0
+    assert letters["recall_std"] == pytest.approx(2**0.5 / 3)
+    assert found["distractors"] is None
+    assert "distractors" not in capsys.readouterr().out
+
+
+def test_without_scipy_the_extra_is_named(built, tmp_path, monkeypatch, capsys):
+    run = predict(tmp_path / "run", "--limit", "4")
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    assert score(run) == 2
+    assert 'pip install "soubench[metrics]"' in capsys.readouterr().err
+    assert not (run / "verdicts.jsonl").exists()
 
 
 def test_a_reply_that_names_a_file_is_not_read(rrs, tmp_path):
