@@ -24,6 +24,14 @@ class PictureError(SoubenchError):
         self.reason = reason
 
 
+class RecordError(FormatError):
+    """A record cannot be used; ``reason`` is the name it is counted under in a report."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class BuildError(SoubenchError):
     """A dataset cannot be built from what was given."""
 
