@@ -1,0 +1,90 @@
+"""The recipes are those of the papers, and a wrong one is told what is wrong."""
+
+import pytest
+
+from soubench.builders.errors import TrainError
+from soubench.cli import main
+from soubench.inference.training.recipe import load_recipe, recipe_names, unavailable
+
+
+def test_every_recipe_loads_and_is_listed(capsys):
+    assert main(["train", "--list"]) == 0
+    listed = capsys.readouterr().out
+    for name in recipe_names():
+        assert load_recipe(name).name == name
+        assert name in listed
+    assert all(model in listed for model in unavailable())
+
+
+def test_sou_train_is_table_7():
+    epochs = {"driving": 9, "visdrone": 6, "aitod": 4, "soda": 3, "underwater": 3}
+    for name, n in epochs.items():
+        recipe = load_recipe(f"sou-train-{name}")
+        assert recipe.epochs == n
+        assert (recipe.lora_rank, recipe.scheduler, recipe.warmup) == (8, "cosine", 0.1)
+        assert (recipe.per_device_batch, recipe.effective_batch) == (1, 8)
+        assert recipe.max_pixels == 4194304
+        assert recipe.model == "Qwen/Qwen3-VL-2B-Instruct"
+        assert {"lora_alpha", "lora_dropout", "learning_rate"} <= set(recipe.not_in_paper)
+
+
+def test_shapes_and_plants_are_those_of_the_paper():
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        if name.startswith(("shapes", "plants")):
+            assert recipe.learning_rate == 1e-6
+            assert (recipe.adam_beta2, recipe.weight_decay, recipe.warmup) == (0.95, 0.1, 0.01)
+            assert recipe.effective_batch == 16
+            plants = name.startswith("plants")
+            lora = (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout)
+            assert lora == ((8, 16, 0.15) if plants else (64, 64, 0.05))
+            assert recipe.max_steps == (4000 if plants else 10000)
+    scales = {load_recipe(n).numeric_scale for n in recipe_names() if "minicpm-v-sentence" in n}
+    assert scales == {1.0, 1.5, 2.0, 2.5, 3.5}
+
+
+def test_a_recipe_of_ones_own_extends_another(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "sou-train-driving"\nmax_steps = 7\nlora_rank = 4\n')
+    mine, base = load_recipe(str(path)), load_recipe("sou-train-driving")
+    assert (mine.name, mine.max_steps, mine.epochs, mine.lora_rank) == ("mine", 7, None, 4)
+    assert mine.learning_rate == base.learning_rate
+
+
+def test_parts_of_a_recipe():
+    recipe = load_recipe("shapes-minicpm-v-sentence")
+    assert recipe.training("vision").language == ()
+    assert recipe.training("language").vision == ()
+    assert recipe.training("both") == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('extends = "sou-train-driving"\nlora_rnak = 4', "did you mean lora_rank"),
+        ('extends = "sou-train-driving"\nlora_rank = "4"', "lora_rank: expected int, got '4'"),
+        ('extends = "sou-train-driving"\nlora_dropout = 1.5', "a share of 0 to below 1"),
+        ('extends = "sou-train-driving"\nlearning_rate = 0', "a number above 0"),
+        ('extends = "nothing"', "extends 'nothing', which is not there"),
+        ('dataset = "x"', "expected either epochs or max_steps"),
+        ('dataset = "x"\nepochs = 1', "is missing"),
+        ('extends = "sou-train-driving"\nprecision = "int8"', "bfloat16 or float32"),
+        ("a = [", "expected a recipe in TOML"),
+    ],
+)
+def test_wrong_recipes_are_told(text, says, tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(TrainError, match=says):
+        load_recipe(str(path))
+
+
+def test_unknown_names_and_missing_answers(capsys):
+    assert main(["train", "sou-train-drivng", "--out", "x"]) == 2
+    assert "did you mean sou-train-driving" in capsys.readouterr().err
+    assert main(["train"]) == 2
+    assert "--list" in capsys.readouterr().err
+    assert main(["train", "sou-train-driving"]) == 2
+    assert "--out DIR" in capsys.readouterr().err
+    assert main(["train", "sou-train-driving", "--show"]) == 0
+    assert "not in the paper" in capsys.readouterr().out

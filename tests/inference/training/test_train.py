@@ -1,0 +1,300 @@
+"""Training on tiny models: layers, the numeric loss, resuming, and the command from end to end."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from peft import LoraConfig
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedTokenizerFast
+from trl import SFTConfig, SFTTrainer
+
+from soubench.builders.errors import TrainError
+from soubench.cli import main
+from soubench.inference.training.lora_targets import lora_targets, part_of
+from soubench.inference.training.numeric_loss import NumericSFTTrainer, numeric_token_ids
+from soubench.inference.training.recipe import load_recipe
+from soubench.inference.training.rows import training_rows
+
+RECIPE = "shapes-qwen2-vl-2b-sentence"
+
+
+def load(folder):
+    torch.manual_seed(0)
+    return AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+
+
+def trainer_of(kind, folder, out, *, steps=20, batch=2, accumulation=1, **options):
+    """A trainer on shapes; ``kind`` is TRL's or ours."""
+    rows = training_rows(load_recipe(RECIPE), system_role=True)
+    model, processor = load(folder), AutoProcessor.from_pretrained(folder)
+    config = SFTConfig(
+        output_dir=str(out),
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        gradient_accumulation_steps=accumulation,
+        learning_rate=1e-3,
+        logging_steps=1,
+        save_steps=5,
+        bf16=False,
+        use_cpu=True,
+        gradient_checkpointing=False,
+        max_length=None,
+        report_to="none",
+        seed=0,
+    )
+    torch.manual_seed(0)
+    return kind(
+        model=model,
+        args=config,
+        train_dataset=rows.train,
+        processing_class=processor,
+        peft_config=LoraConfig(
+            r=4, lora_alpha=8, target_modules=lora_targets(model, ["attention"], ["attention"])
+        ),
+        **options,
+    )
+
+
+def losses(trainer, key="loss"):
+    return [float(entry[key]) for entry in trainer.state.log_history if key in entry]
+
+
+def test_layers_of_both_parts_are_found(tiny_vlm):
+    for kind in ("llava", "idefics3"):
+        model = load(tiny_vlm(kind))
+        found = lora_targets(model, ["attention"], ["attention", "mlp"])
+        parts = {part_of(name) for name in found}
+        assert parts == {"vision", "language"}
+        # 2 layers each: q, k, v, out of the vision tower; q, k, v, o, gate, up, down of the text.
+        assert sum(part_of(name) == "vision" for name in found) == 8
+        assert sum(part_of(name) == "language" for name in found) == 14
+        linear = {n for n, m in model.named_modules() if isinstance(m, torch.nn.Linear)}
+        assert set(found) <= linear
+        assert lora_targets(model, [], ["mlp-up-down"]) == [
+            name for name in found if name.endswith(("up_proj", "down_proj"))
+        ]
+
+
+def test_a_part_without_layers_ends_the_run(tiny_vlm):
+    model = load(tiny_vlm("llava"))
+    with pytest.raises(TrainError, match="expected kinds of layers"):
+        lora_targets(model, ["atention"], [])
+    text_only = model.model.language_model
+    with pytest.raises(TrainError, match="no layer of the vision part"):
+        lora_targets(text_only, ["attention"], ["attention"])
+
+
+def vocabulary(tokens, decoder):
+    tokenizer = Tokenizer(models.WordLevel({t: i for i, t in enumerate(tokens)}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoder
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="?", additional_special_tokens=["<loc0012>"]
+    )
+
+
+def test_numeric_tokens_of_three_vocabularies():
+    qwen = ["?", *"0123456789", "a", "1st", "Ġ", ".", "-", "½", "٣"]
+    tokenizer = vocabulary(qwen, decoders.ByteLevel())
+    assert tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer)) == list("0123456789")
+    llama = ["?", *map(str, range(1000)), "00", "007", "Ġ12", "x1"]
+    tokenizer = vocabulary(llama, decoders.ByteLevel())
+    found = tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer))
+    assert found == [*map(str, range(1000)), "00", "007", "Ġ12"]
+    pieces = ["?", "▁", *"0123456789", "▁7", "<0x31>", "▁a"]
+    tokenizer = vocabulary(pieces, decoders.Metaspace())
+    found = tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer))
+    assert found == [*"0123456789", "▁7"]
+
+
+def test_scale_1_is_the_plain_trainer_to_the_last_bit(tiny_vlm, shapes, tmp_path):
+    plain = trainer_of(SFTTrainer, tiny_vlm("llava"), tmp_path / "a")
+    ours = trainer_of(NumericSFTTrainer, tiny_vlm("llava"), tmp_path / "b", numeric_scale=1.0)
+    plain.train()
+    ours.train()
+    assert losses(plain) == losses(ours)
+    assert len(losses(ours)) == 20
+    for (name, a), (_, b) in zip(
+        plain.model.named_parameters(), ours.model.named_parameters(), strict=True
+    ):
+        assert torch.equal(a, b), name
+
+
+def test_the_loss_is_what_is_worked_out_by_hand(tiny_vlm, shapes, tmp_path):
+    trainer = trainer_of(NumericSFTTrainer, tiny_vlm("llava"), tmp_path, numeric_scale=2.5)
+    inputs = next(iter(trainer.get_train_dataloader()))
+    trainer.model.train()
+    for module in trainer.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    labels = inputs["labels"].clone()
+    loss = trainer.compute_loss(trainer.model, dict(inputs))
+    given = {key: value for key, value in inputs.items() if key != "labels"}
+    with torch.no_grad():
+        logits = trainer.model(**given).logits
+    tokenizer = trainer.processing_class.tokenizer
+    total, n, numbers = 0.0, 0, 0
+    for row in range(labels.shape[0]):
+        for place in range(1, labels.shape[1]):
+            token = labels[row, place].item()
+            if token == -100:
+                continue
+            log_probs = torch.log_softmax(logits[row, place - 1].double(), 0)
+            is_number = tokenizer.decode([token]).strip().isdecimal()
+            total -= log_probs[token].item() * (2.5 if is_number else 1.0)
+            n += 1
+            numbers += is_number
+    assert 0 < numbers < n
+    assert math.isclose(loss.item(), total / n, rel_tol=1e-5)
+
+
+def test_prompt_picture_and_padding_have_no_gradient(tiny_vlm, shapes, tmp_path):
+    trainer = trainer_of(NumericSFTTrainer, tiny_vlm("llava"), tmp_path, numeric_scale=2.0)
+    inputs = next(iter(trainer.get_train_dataloader()))
+    kept = []
+    model = trainer.model
+
+    def note(module, arguments, output):
+        output.requires_grad_()
+        output.retain_grad()
+        kept.append(output)
+
+    norm = model.get_base_model().model.language_model.norm
+    handle = norm.register_forward_hook(note)
+    trainer.compute_loss(model, dict(inputs)).backward()
+    handle.remove()
+    gradient = kept[0].grad.abs().sum(-1)
+    # The state at a place foretells the label of the next one.
+    labelled = torch.zeros_like(gradient, dtype=torch.bool)
+    labelled[:, :-1] = inputs["labels"][:, 1:] != -100
+    assert (gradient[~labelled] == 0).all()
+    assert (gradient[labelled] > 0).all()
+
+
+def test_the_batch_may_be_split_at_will(tiny_vlm, shapes, tmp_path):
+    runs = []
+    for batch, accumulation in ((4, 1), (2, 2), (1, 4)):
+        out = tmp_path / f"{batch}"
+        trainer = trainer_of(
+            NumericSFTTrainer,
+            tiny_vlm("llava"),
+            out,
+            steps=4,
+            batch=batch,
+            accumulation=accumulation,
+            numeric_scale=3.5,
+        )
+        trainer.train()
+        runs.append(losses(trainer))
+    for other in runs[1:]:
+        assert other == pytest.approx(runs[0], abs=2e-4)
+
+
+@pytest.fixture(scope="session")
+def short(tmp_path_factory):
+    """A recipe of few steps and short replies."""
+    path = tmp_path_factory.mktemp("recipes") / "short.toml"
+    path.write_text(
+        f'extends = "{RECIPE}"\neffective_batch = 4\nmax_steps = 6\nmax_new_tokens = 8\n'
+    )
+    return path
+
+
+def run(recipe, tiny, out, *flags):
+    arguments = ["--model", tiny, "--out", out, "--save-steps", 3, "--held-out-rows", 1, *flags]
+    return main(["train", str(recipe), *map(str, arguments)])
+
+
+def test_the_command_trains_judges_merges_and_goes_on(
+    short, tiny_vlm, shapes, installed_metrics, tmp_path, capsys
+):
+    tiny = tiny_vlm("llava")
+    assert run(short, tiny, tmp_path / "run", "--numeric-scale", "2.5") == 0
+    said = capsys.readouterr().out
+    assert "is chosen" in said
+    assert (tmp_path / "run" / "merged" / "config.json").is_file()
+    judged = [json.loads(x) for x in (tmp_path / "run" / "held_out.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in judged] == [3, 6]
+    merged = load(tmp_path / "run" / "merged")
+    before = load(tiny)
+    assert any(
+        not torch.equal(a, b) for a, b in zip(merged.parameters(), before.parameters(), strict=True)
+    )
+    # Stopped after step 3 and started again, it ends at the same weights.
+    stopped = tmp_path / "stopped"
+    assert run(short, tiny, stopped, "--numeric-scale", "2.5") == 0
+    for name in ("checkpoint-6", "merged"):
+        subprocess.run(["rm", "-r", str(stopped / name)], check=True)
+    lines = (stopped / "held_out.jsonl").read_text().splitlines()
+    (stopped / "held_out.jsonl").write_text(lines[0] + "\n")
+    assert run(short, tiny, stopped, "--numeric-scale", "2.5") == 0
+    again = load(stopped / "merged")
+    for a, b in zip(merged.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+    # Another setting is another run.
+    assert run(short, tiny, stopped, "--numeric-scale", "1.5") == 2
+    assert "recipe.numeric_scale was 2.5 there and is 1.5 now" in capsys.readouterr().err
+
+
+def test_two_processes_train_as_one(short, tiny_vlm, shapes, installed_metrics, tmp_path):
+    tiny = tiny_vlm("llava")
+    arguments = ["train", str(short), "--model", str(tiny), "--no-merge", "--max-steps", "3"]
+    arguments += ["--save-steps", "3", "--held-out-rows", "1"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    runs = []
+    for n in (1, 2):
+        out = tmp_path / str(n)
+        launcher = ["-m", "torch.distributed.run", "--nproc_per_node", str(n)]
+        launcher += ["--master_port", str(29731 + n)]
+        subprocess.run(
+            [sys.executable, *launcher, "-m", "soubench", *arguments, "--out", str(out)],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+        state = json.loads((out / "checkpoint-3" / "trainer_state.json").read_text())
+        runs.append([float(e["loss"]) for e in state["log_history"] if "loss" in e])
+    assert runs[1] == pytest.approx(runs[0], abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--dataset", "nowhere"], "nowhere"),
+        (["--model", "/nowhere/model"], "expected a vision-language model"),
+        (["--effective-batch", "3", "--per-device-batch", "2"], "effective_batch = 3 cannot"),
+    ],
+)
+def test_what_does_not_fit_is_told(flags, says, short, tiny_vlm, shapes, tmp_path, capsys):
+    assert run(short, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_model_without_a_chat_template_is_told(short, tiny_vlm, shapes, tmp_path, capsys):
+    processor = AutoProcessor.from_pretrained(tiny_vlm("llava"))
+    processor.chat_template = processor.tokenizer.chat_template = None
+    load(tiny_vlm("llava")).save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    assert run(short, tmp_path / "model", tmp_path / "run") == 2
+    assert "no chat template" in capsys.readouterr().err
+
+
+def test_rows_that_cannot_be_trained_on_are_told(built, tiny_vlm, tmp_path, capsys):
+    out = str(tmp_path / "run")
+    flags = ["--dataset", "sou-vqa", "--model", str(tiny_vlm("llava")), "--out", out]
+    assert main(["train", "sou-train-visdrone", *flags]) == 2
+    assert "there is no split 'train'" in capsys.readouterr().err
+
+
+def test_out_of_memory_names_the_setting(short, tiny_vlm, shapes, tmp_path, capsys, monkeypatch):
+    def full(self, *args, **kwargs):
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(NumericSFTTrainer, "compute_loss", full)
+    assert run(short, tiny_vlm("llava"), tmp_path / "run") == 2
+    assert "per_device_batch = 1" in capsys.readouterr().err
