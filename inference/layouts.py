@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from soubench.builders.rrs.taxonomy import SUB_DIMENSIONS
 from soubench.builders.sou.subsets import SUBSETS, Task
 from soubench.inference.published_tables import NOTE, published_rows, reference_line
 from soubench.inference.scores import (
@@ -39,13 +40,8 @@ RRS_TASKS = (
     *("UI", "AI", "TAI", "CI", "NR", "OR", "HD", "RS"),
 )
 RRS_DIMENSIONS: Mapping[str, str] = {
-    "ILU": "perception-image",
-    "OLR": "perception-object",
-    "PLS": "perception-pixel",
-    "GSI": "reasoning-geometric",
-    "FA": "reasoning-functional",
-    "STE": "reasoning-temporal",
-    "RB": "robustness",
+    **{sub.column: name for name, sub in SUB_DIMENSIONS.items() if sub.column},
+    **{"PLS": name for name, sub in SUB_DIMENSIONS.items() if not sub.column},
 }
 """The columns of RRS-10K's Table 3, and pixel-level segmentation, which it leaves out."""
 CAPTION_COLUMNS = ("Bleu-1", "Bleu-2", "Bleu-3", "Bleu-4")

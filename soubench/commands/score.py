@@ -78,6 +78,8 @@ def _score(args: argparse.Namespace) -> None:
     out = _out(args)
     scored = _scored(args)
     tables = scored.tables(published=args.published)
+    # Before anything is printed, so that nothing is lost to a reader that closes (.. | head).
+    write_scores(scored, tables, out)
     for table in tables:
         print(f"{table.title}\n\n{render_text(table)}")
         for note in table.notes:
@@ -86,7 +88,6 @@ def _score(args: argparse.Namespace) -> None:
     print(summary(scored))
     for warning in scored.warnings():
         print(f"Note: {warning}")
-    write_scores(scored, tables, out)
     print(f"Written to {out}: scores.json, scores.csv, scores.md, verdicts.jsonl")
 
 
