@@ -40,8 +40,8 @@ RRS_TASKS = (
     *("UI", "AI", "TAI", "CI", "NR", "OR", "HD", "RS"),
 )
 RRS_DIMENSIONS: Mapping[str, str] = {
-    **{sub.column: name for name, sub in SUB_DIMENSIONS.items() if sub.column},
-    **{"PLS": name for name, sub in SUB_DIMENSIONS.items() if not sub.column},
+    sub.column or "PLS": name
+    for name, sub in sorted(SUB_DIMENSIONS.items(), key=lambda item: not item[1].column)
 }
 """The columns of RRS-10K's Table 3, and pixel-level segmentation, which it leaves out."""
 CAPTION_COLUMNS = ("Bleu-1", "Bleu-2", "Bleu-3", "Bleu-4")
