@@ -192,7 +192,7 @@ def _described(path: Path) -> dict[str, Any]:
         ) from error
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise FormatError(f"{path}: expected an object")
+        raise FormatError(f"{path} is damaged: expected a JSON object, found {text:.40}")
     return found
 
 

@@ -31,6 +31,7 @@ from soubench.builders.publishing.picture_parquet import (
     read_row_groups,
     write_pictures,
 )
+from soubench.builders.publishing.picture_rights import RIGHTS
 from soubench.builders.sou.render import RenderJob, file_digest, file_stem, render
 from soubench.builders.sou.subsets import Task
 
@@ -122,6 +123,7 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
                 if outcome.attached:
                     s.take(written)
                     s.withheld = False
+                    s.notice = _notice(s)
                     continue
                 for file in written.files:
                     (target / s.folder / file.name).unlink()
@@ -150,6 +152,17 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
             if not o.attached
         },
     }
+
+
+def _notice(s: FileSet) -> str:
+    """Say what attached pictures mean for who wants to pass the folder on."""
+    rights = RIGHTS.get(s.source)
+    if rights and rights.pictures_may_go:
+        return rights.notice
+    return (
+        f"Pictures of {s.source} (license: {s.license}) were put in with `soubench attach`, for "
+        "own use: do not pass this folder on without the right to redistribute them"
+    )
 
 
 def _copy(folder: Path, target: Path, paths: Sequence[str]) -> None:

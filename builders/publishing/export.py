@@ -268,8 +268,14 @@ def _plan(
     def add_set(folder: str, split: str, subset: str) -> None:
         rights = rights_of(manifest.dataset, subset, report)
         inside = pictures == "all" and (rights.pictures_may_go or have_the_right)
+        notice = rights.notice
+        if inside and not rights.pictures_may_go:
+            notice = (
+                f"Pictures of {rights.source} (license: {rights.license}) are inside because who "
+                "made this export stated the right to redistribute them"
+            )
         manifest.sets.append(
-            FileSet(folder, split, rights.source, rights.license, rights.notice, not inside)
+            FileSet(folder, split, rights.source, rights.license, notice, not inside)
         )
 
     if _share_pictures(splits):
@@ -434,7 +440,8 @@ def _write_papers(
     origin: Sequence[_Origin],
 ) -> None:
     """Write the card and what stands beside it."""
-    head, body = split_card((home / "README.md").read_text(encoding="utf-8"))
+    card = home / "README.md"
+    head, body = split_card(card.read_text(encoding="utf-8") if card.is_file() else f"# {name}\n")
     all_inside = not manifest.carries_names
     if (home / "sheets").is_dir() and all_inside:
         shutil.copytree(home / "sheets", target / "sheets")

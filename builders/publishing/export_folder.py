@@ -346,7 +346,7 @@ def export_section(manifest: Manifest) -> str:
         pictures = "none: see below" if s.withheld else str(s.pictures)
         lines.append(
             f"| `{s.folder}/{s.split}-*` | {s.source} | {s.license} | {sum(s.rows.values())} | "
-            f"{pictures} | {s.distinct_bytes / 1e6:.1f} |"
+            f"{pictures} | {s.distinct_bytes / 1e6:.2f} |"
         )
     if any(view.column == CONFIG_COLUMN for view in manifest.views):
         lines += [

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
+from statistics import fmean, median
 from typing import Any
 
 import PIL
@@ -100,9 +101,13 @@ def _measures(pictures: Sequence[SouPicture]) -> dict[str, Any]:
 
     Returns:
         ``smallest_wh`` and ``largest_wh``: sides in px of the smallest and the largest picture, as
-        asked about; ``small_objects``; ``categories``: number of categories that small objects
-        have; ``sides_px``: small objects by the root of their area, up to 8, 16, 24 px and above.
+        asked about; ``small_objects``: their number; ``objects_a_picture``: fewest, median, mean
+        and most; ``categories``: number of those that small objects have, and
+        ``category_names``; ``sides_px``: small objects by the root of their area, up to 8, 16,
+        24 px and above.
     """
+    counts = sorted(len(p.categories) for p in pictures)
+    names = sorted({category for p in pictures for category in p.categories})
     by_area = sorted((p.width * p.height, p.width, p.height) for p in pictures)
     sides = [area**0.5 for p in pictures for area in p.areas_px.tolist()]
     below = [sum(side <= bound for side in sides) for bound in SIDE_BOUNDS_PX]
@@ -110,7 +115,9 @@ def _measures(pictures: Sequence[SouPicture]) -> dict[str, Any]:
         "smallest_wh": list(by_area[0][1:]),
         "largest_wh": list(by_area[-1][1:]),
         "small_objects": len(sides),
-        "categories": len({category for p in pictures for category in p.categories}),
+        "objects_a_picture": [counts[0], median(counts), round(fmean(counts), 1), counts[-1]],
+        "categories": len(names),
+        "category_names": names,
         "sides_px": [b - a for a, b in pairwise([0, *below, len(sides)])],
     }
 
@@ -216,31 +223,42 @@ def card_sections(data: dict[str, Any]) -> str:
         ["### Subsets", *_markdown(_subsets_table(data))],
         ["### Rows", *_markdown(_rows_table(data))],
         ["### Shares of the rows, in %", *_markdown(_shares_table(data))],
+        ["### Small objects of a picture", *_markdown(_counts_table(data))],
         ["### Small objects by the root of their area", *_markdown(_sides_table(data))],
         ["### Letters of the right options", *_markdown(_letters_table(data))],
-        ["### What was left out", *_markdown(_left_out_table(data))],
-        ["### Ranges of the counts", *_markdown(_counts_table(data))],
+        ["### What was left out", *(_markdown(_left_out_table(data)) or ["Nothing."])],
     ]
     tables += [
         [
-            f"### Blind baselines, `{mode}` distractors, accuracy in %",
-            *_markdown(_baselines_of_mode(data, mode)),
+            f"### Blind baselines, `{mode}` distractors{_is_built(data, mode)}, accuracy in %",
+            *_markdown(_with_numbers(data, mode)),
         ]
-        for mode in MODES
+        for mode in sorted(MODES, key=lambda mode: mode != data["mode"])
     ]
     parts = [built, *("\n\n".join((head, "\n".join(lines))) for head, *lines in tables)]
     return "\n\n".join([*parts, *data["empty"].values()])
 
 
+def _is_built(data: dict[str, Any], mode: Mode) -> str:
+    return " (this build's)" if mode == data["mode"] else ""
+
+
 def _markdown(rows: list[list[str]]) -> list[str]:
+    if not rows:
+        return []
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return [head, "|" + "---|" * len(rows[0]), *body]
 
 
 def _subsets_table(data: dict[str, Any]) -> list[list[str]]:
     """Return the figures of the paper's Table 1."""
-    rows = [["subset", "source", "split", "pictures", "sizes in px", "rows", "categories"]]
+    rows = [
+        ["subset", "source", "split", "pictures", "sizes in px", "rows", "categories", "% of rows"]
+    ]
+    subsets = data["subsets"].values()
+    total = sum(sum(subset["rows"].values()) for subset in subsets)
     for name, subset in data["subsets"].items():
+        n = sum(subset["rows"].values())
         small, large = ("×".join(map(str, subset[k])) for k in ("smallest_wh", "largest_wh"))
         rows.append(
             [
@@ -249,10 +267,16 @@ def _subsets_table(data: dict[str, Any]) -> list[list[str]]:
                 subset["split"],
                 str(subset["pictures"]),
                 small if small == large else f"{small} to {large}",
-                str(sum(subset["rows"].values())),
+                str(n),
                 str(subset["categories"]),
+                f"{100 * n / total:.2f}",
             ]
         )
+    if len(rows) > 2:
+        pictures = sum(subset["pictures"] for subset in subsets)
+        categories = {name for subset in subsets for name in subset["category_names"]}
+        sums = (str(pictures), "", str(total), f"{len(categories)} different", "100.00")
+        rows.append(["all", "", "", *sums])
     return rows
 
 
@@ -301,15 +325,16 @@ def _left_out_table(data: dict[str, Any]) -> list[list[str]]:
     for name, subset in data["subsets"].items():
         for label, counts in _counted(subset):
             rows += [[f"`{name}`", label, reason, str(n)] for reason, n in counts.items()]
-    return rows
+    return rows if len(rows) > 1 else []
 
 
 def _counts_table(data: dict[str, Any]) -> list[list[str]]:
-    rows = [["subset", "small objects of a picture", "of one category"]]
+    rows = [["subset", "small objects", "fewest–most", "median", "mean", "of one category"]]
     for name, subset in data["subsets"].items():
-        counts = subset["statistics"]
-        ranges = (counts["object_counts"], counts["category_counts"])
-        rows.append([f"`{name}`", *(f"{low}–{high}" for low, high in ranges)])
+        fewest, middle, mean, most = subset["objects_a_picture"]
+        low, high = subset["statistics"]["category_counts"]
+        counts = (f"{fewest}–{most}", f"{middle:g}", str(mean), f"{low}–{high}")
+        rows.append([f"`{name}`", str(subset["small_objects"]), *counts])
     return rows
 
 
@@ -320,6 +345,19 @@ def _baselines_of_mode(data: dict[str, Any], mode: Mode) -> list[list[str]]:
         if of == mode:
             rows.append([name, *(_percent(counts, code) for code in codes)])
     return rows
+
+
+def _with_numbers(data: dict[str, Any], mode: Mode) -> list[list[str]]:
+    """Return the baselines, and how many rows they were measured on."""
+    pooled = _pooled(data)
+    numbers = [
+        max(
+            (counts[f"{task.value} n"] for (of, _), counts in pooled.items() if of == mode),
+            default=0,
+        )
+        for task in Task
+    ]
+    return [*_baselines_of_mode(data, mode), ["rows", *(f"{n:.0f}" if n else "" for n in numbers)]]
 
 
 def _percent(counts: Counter[str], code: str) -> str:

@@ -1,5 +1,6 @@
 """Exported folders: what a stranger loads is what was built, and nothing more goes out."""
 
+import re
 import shutil
 from functools import partial
 
@@ -366,6 +367,28 @@ def test_the_card_counts_what_is_there(lean):
     assert "CC BY-NC 4.0: no commercial use" in text
     assert "```bibtex" in text
     assert "## Release notes" in text
+    # As the paper's Table 1 adds up its subsets.
+    rows = load_dataset(str(folder), "all-oc", split="test").remove_columns("image")
+    names = {name for row in rows for name in row["objects"]["category"]}
+    sums = f"{5 * PICTURES} |  | {report['rows']} | {len(names)} different | 100.00"
+    assert f"| all |  |  | {sums} |" in text
+    assert "`balanced` distractors (this build's)" in text
+
+
+def test_the_card_says_on_whose_word_pictures_are_inside(full, lean, copy, home):
+    stated = "who made this export stated the right to redistribute them"
+    assert (
+        f"Pictures of visdrone (license: none stated) are inside because {stated}"
+        in (full[0] / "README.md").read_text()
+    )
+    text = (lean[0] / "README.md").read_text()
+    assert stated not in text
+    assert "do not pass this folder on" not in text
+    attach_pictures(copy, home / "sources")
+    text = (copy / "README.md").read_text()
+    for source in WITHHELD:
+        assert re.search(rf"Pictures of {source} .* put in with .*do not pass this folder on", text)
+    assert "Pictures of soda-a" not in text
 
 
 def test_a_foreign_folder_is_refused_and_an_export_replaced(home, full, tmp_path):

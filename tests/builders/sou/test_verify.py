@@ -191,7 +191,7 @@ def test_the_command_says_what_is_wrong(built, capsys, tmp_path):
     for damage in ("{", "{}", "[]", '{"head": {}, "pictures": {}, "fingerprint": ""}'):
         described.write_text(damage)
         assert main(["verify", "sou-vqa"]) == 2
-        assert "damaged or missing" in capsys.readouterr().out
+        assert "damaged" in capsys.readouterr().out
     datasets.config.HF_DATASETS_CACHE = tmp_path / "empty"
     assert main(["verify", "sou-vqa"]) == 2
     assert "is not built" in capsys.readouterr().err
