@@ -1,5 +1,6 @@
 """What all sources share that keep one COCO-like JSON file per split."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +56,9 @@ class _Annotation(msgspec.Struct, gc=False):
 
 
 class _Outlined(_Annotation, gc=False):
-    segmentation: Any = None
+    """A record with its outline, left as text until its turn: as objects it takes far more."""
+
+    segmentation: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Document(TypedDict, total=False):
@@ -492,8 +495,18 @@ def _read_record(
             report.repair(text, f"{image_id}: record {record_id}")
 
         try:
-            mask = rules.read_mask(record.segmentation, notice)
-        except MalformedMaskError as error:
+            mask = rules.read_mask(_parsed(record.segmentation), notice)
+        except (ValueError, RecursionError) as error:
             report.drop("malformed_mask", f"{image_id}: record {record_id}: {error}")
             return None
     return RawObject(name, box, None, reason, record_id, mask)
+
+
+def _parsed(value: object) -> object:
+    """Parse what was left as text; raises ValueError or RecursionError where it is no JSON."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.MsgspecError:
+        return json.loads(bytes(value))  # It accepts infinite numbers, among others.
