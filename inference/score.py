@@ -197,12 +197,12 @@ class Scored:
         if counts["missing"]:
             example = next(v.id for v in self.verdicts if v.error == "missing")
             said.append(
-                f"{counts['missing']} of {counts['asked']} rows have no reply, such as {example}; "
-                "they count as wrong."
+                f"Rows without a reply: {counts['missing']} of {counts['asked']}, such as "
+                f"{example}; they count as wrong."
             )
         if counts["unknown"]:
             said.append(
-                f"{counts['unknown']} replies are to ids that were not asked, such as "
+                f"Replies to ids that were not asked: {counts['unknown']}, such as "
                 f"{self.unknown[0]}; they are not scored."
             )
         return said

@@ -323,7 +323,7 @@ def test_errors_and_unparsed_replies_are_wrong_and_counted_apart(built, tmp_path
     assert average["n"] == n
     assert average["unparsed_rate"] == pytest.approx(1 / n)
     assert average["error_rate"] == pytest.approx(2 / n)
-    assert f"1 of {n} rows have no reply, such as {ids[2]}; they count as wrong." in output
+    assert f"Rows without a reply: 1 of {n}, such as {ids[2]}; they count as wrong." in output
     states = {line["id"]: (line["unparsed"], line["error"]) for line in verdicts_in(run)}
     assert states[ids[0]] == (False, "timeout")
     assert states[ids[1]] == (True, None)
@@ -477,8 +477,8 @@ def test_missing_and_unknown_ids_of_a_file_are_told_and_missing_ones_are_wrong(
     arguments = ("--dataset", "sou-vqa", "--config", "a-soda", "--predictions", path)
     assert score(*arguments, "--out", tmp_path / "out") == 0
     output = capsys.readouterr().out
-    assert f"3 of {len(rows)} rows have no reply, such as {rows[0]['id']}" in output
-    assert "2 replies are to ids that were not asked, such as x/1" in output
+    assert f"Rows without a reply: 3 of {len(rows)}, such as {rows[0]['id']}" in output
+    assert "Replies to ids that were not asked: 2, such as x/1" in output
     found = scores_in(tmp_path / "out")
     average = group(found, "sou_tables_3_and_6", "Average", group="aerial")
     assert (average["value"], average["n"]) == (
