@@ -71,12 +71,14 @@ class RowPictures:
 def window_of(shapes: Iterable[Numbers], size_wh: Size) -> Window:
     """Choose the part of a picture that shows shapes with something around them.
 
+    A picture that is no larger than a crop, or has no shapes, is shown whole.
+
     Args:
         shapes: Points, boxes, outlines in px of the picture.
         size_wh: Width and height of the picture in px.
     """
     listed = list(shapes)
-    if not listed:
+    if not listed or max(size_wh) <= LONGEST_SIDE_PX:
         return Window(0, 0, *size_wh)
     spans = []
     for axis, side in enumerate(size_wh):

@@ -12,7 +12,7 @@ from soubench.inference.breakdowns import (
     rate_table,
     size_tables,
 )
-from soubench.inference.layouts import Context
+from soubench.inference.layouts import OVERALL, Context
 from soubench.inference.layouts import tables_of as score_tables
 from soubench.inference.report.charts import Chart, Series, Value, round_up
 from soubench.inference.report.runs import ScoredRun, Section
@@ -34,12 +34,14 @@ class Figures(NamedTuple):
 
     Attributes:
         runs: What was run, and what came of it as a whole.
-        tables: Scores as the papers show them; then letters, sizes, unparsed replies and errors.
-        charts: The same, drawn.
+        scores: Scores as the papers show them.
+        details: Letters, sizes, unparsed replies and errors.
+        charts: All of them, drawn.
     """
 
     runs: Table
-    tables: tuple[Table, ...]
+    scores: tuple[Table, ...]
+    details: tuple[Table, ...]
     charts: tuple[Chart, ...]
 
 
@@ -51,7 +53,7 @@ def figures_of(section: Section, *, published: bool = False) -> Figures:
         published: Show the papers' figures beside.
     """
     scores = _merged(
-        (run, score_tables(run.verdicts, _context(section, run, published and i == 0)))
+        (run, score_tables(run.verdicts, context_of(section, run, published=published and i == 0)))
         for i, run in enumerate(section.runs)
     )
     letters = _merged((run, _letters(run, section.name)) for run in section.runs)
@@ -63,10 +65,11 @@ def figures_of(section: Section, *, published: bool = False) -> Figures:
         *_letter_charts(section),
         *_parameter_charts(section),
     ]
-    return Figures(_runs_table(section), (*scores, *letters, *sizes, *rates), tuple(charts))
+    return Figures(_runs_table(section), scores, (*rates, *sizes, *letters), tuple(charts))
 
 
-def _context(section: Section, run: ScoredRun, published: bool) -> Context:
+def context_of(section: Section, run: ScoredRun, *, published: bool = False) -> Context:
+    """Return what stands in the tables of a run."""
     title = section.name
     if section.distractors:
         title += f", {section.distractors} distractors"
@@ -86,6 +89,15 @@ def _runs_table(section: Section) -> Table:
         )
         lines.append(Line((run.name,), cells, {}))
     return Table("runs", "Runs", (MODEL,), columns, tuple(lines))
+
+
+def details_of(section: Section, run: ScoredRun) -> list[Table]:
+    """Return the tables of a run beside its scores: what failed, sizes, letters."""
+    return [
+        *_rates(run, section.name),
+        *size_tables(run.verdicts, section.name),
+        *_letters(run, section.name),
+    ]
 
 
 def _letters(run: ScoredRun, title: str) -> list[Table]:
@@ -135,7 +147,12 @@ def _joined(members: Sequence[tuple[ScoredRun, Table]]) -> Table:
     ordered = [
         line for group in lines.values() for line in sorted(group, key=lambda x: x.is_reference)
     ]
-    notes = [note for _, table in members for note in table.notes]
+    shared = set(members[0][1].notes).intersection(*(table.notes for _, table in members))
+    notes = [
+        note if note in shared else f"{run.name}: {note}"
+        for run, table in members
+        for note in table.notes
+    ]
     return replace(
         first,
         heads=heads,
@@ -147,10 +164,7 @@ def _joined(members: Sequence[tuple[ScoredRun, Table]]) -> Table:
 
 def _with_model(run: ScoredRun, table: Table) -> Table:
     lines = [replace(line, labels=(*line.labels, run.name)) for line in table.lines]
-    notes = tuple(
-        f"{run.name}: {note}" if any(map(str.isdigit, note)) else note for note in table.notes
-    )
-    return replace(table, heads=(*table.heads, MODEL), lines=tuple(lines), notes=notes)
+    return replace(table, heads=(*table.heads, MODEL), lines=tuple(lines))
 
 
 def _value(cell: Cell) -> Value | None:
@@ -175,7 +189,8 @@ def _score_charts(section: Section, tables: Sequence[Table]) -> list[Chart]:
         blocks: dict[tuple[str, ...], list[Line]] = {}
         for line in measured:
             blocks.setdefault((*line.labels[:at], *line.labels[at + 1 :]), []).append(line)
-        for about, lines in blocks.items():
+        # What is over everything comes first.
+        for about, lines in sorted(blocks.items(), key=lambda block: block[0] != (OVERALL,)):
             name = "-".join([table.name, *about])
             title = f"{table.title.partition(':')[0]}, {' '.join(about).strip()}".rstrip(", ")
             bars = [

@@ -1,7 +1,8 @@
 """Tables of scores as HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import groupby
 
 from soubench.inference.report.svg import RUN_COLORS
 from soubench.inference.tables import Line, Table
@@ -16,35 +17,49 @@ def table_html(table: Table, runs: Sequence[str]) -> str:
     """
     head = "".join(f'<th class="text" scope="col">{escape(name)}</th>' for name in table.heads)
     head += "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    body = "".join(_line(table, line, runs, last) for line, last in _with_last(table))
+    body = "".join(_block(table, lines, runs) for lines in _blocks(table))
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     title = escape(table.title)
     return (
         f'<h3>{title}</h3><div class="scroll" role="region" tabindex="0" aria-label="{title}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}"
+        f"<table><thead><tr>{head}</tr></thead>{body}</table></div>{notes}"
     )
 
 
-def _with_last(table: Table) -> list[tuple[Line, bool]]:
-    """Pair each line with whether the next one is about something else."""
-    firsts = [line.labels[0] for line in table.lines]
-    nexts = [*firsts[1:], None]
-    return [
-        (line, len(table.heads) > 1 and first != following)
-        for line, first, following in zip(table.lines, firsts, nexts, strict=True)
-    ]
+def _blocks(table: Table) -> Iterator[list[Line]]:
+    """Yield lines that are about the same, where there is more than one head."""
+    if len(table.heads) == 1:
+        yield list(table.lines)
+        return
+    for _, lines in groupby(table.lines, key=lambda line: line.labels[0]):
+        yield list(lines)
 
 
-def _line(table: Table, line: Line, runs: Sequence[str], is_last: bool) -> str:
-    cells = "".join(
-        f'<th scope="row">{_swatch(label, runs)}{escape(label)}</th>' for label in line.labels
-    )
-    for cell in line.cells:
-        small = table.interval(cell, "–")
-        below = f"<small>{escape(small)}</small>" if small else ""
-        cells += f"<td>{escape(table.text(cell))}{below}</td>"
-    names = [name for name, on in (("last", is_last), ("reference", line.is_reference)) if on]
-    return f'<tr class="{" ".join(names)}">{cells}</tr>' if names else f"<tr>{cells}</tr>"
+def _block(table: Table, lines: Sequence[Line], runs: Sequence[str]) -> str:
+    """Write lines; what the first label says of all of them is said once."""
+    is_joined = len(table.heads) > 1
+    written = []
+    for i, line in enumerate(lines):
+        cells = ""
+        labels = list(line.labels)
+        if is_joined:
+            first = labels.pop(0)
+            if i == 0:
+                inner = ' class="inner"' if first.startswith(" ") else ""
+                cells = (
+                    f'<th scope="rowgroup" rowspan="{len(lines)}"{inner}>{escape(first.strip())}'
+                    "</th>"
+                )
+        cells += "".join(
+            f'<th scope="row">{_swatch(label, runs)}{escape(label)}</th>' for label in labels
+        )
+        for cell in line.cells:
+            small = table.interval(cell, "–")
+            below = f"<small>{escape(small)}</small>" if small else ""
+            cells += f"<td>{escape(table.text(cell))}{below}</td>"
+        kind = ' class="reference"' if line.is_reference else ""
+        written.append(f"<tr{kind}>{cells}</tr>")
+    return f"<tbody>{''.join(written)}</tbody>"
 
 
 def _swatch(label: str, runs: Sequence[str]) -> str:

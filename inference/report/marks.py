@@ -73,7 +73,9 @@ def _evidence(row: Mapping[str, Any]) -> Iterable[Mark]:
     if point := evidence.get("point_xy"):
         yield Mark("asked", "the point asked about", (_numbers(point),))
     if mark := evidence.get("mark"):
+        # The object is the answer, which is drawn as such.
         yield Mark("asked", "the outline in the picture", (_numbers(mark),))
+        return
     indices = evidence.get("objects")
     if not (indices and isinstance(objects, Mapping)):
         return

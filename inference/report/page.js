@@ -237,6 +237,8 @@
   function drawViews(item) {
     const holder = element("div", { class: `views${large ? " large" : ""}${marked ? "" : " unmarked"}` });
     const present = new Map();
+    const texts = { asked: "what is asked about", evidence: "what proves the answer",
+      right: "right answer" };
     let outside = 0;
     item.views.forEach((view, i) => {
       const frame = view.frame;
@@ -246,12 +248,13 @@
         drawing("image", { href: data.pictures[view.picture] ?? view.picture, x: frame[0],
           y: frame[1], width: frame[2], height: frame[3], preserveAspectRatio: "none" }));
       const marks = drawing("g", { class: "marks" });
-      const add = (role, label, numbers) => {
+      const add = (role, label, numbers, color = null) => {
         if (!reaches(numbers, frame)) { outside += role === "evidence" ? 0 : 1; return; }
         const d = outline(numbers, unit);
-        marks.append(drawing("path", { class: "halo", d }),
-          drawing("path", { class: `mark mark-${role}`, d }, drawing("title", {}, label)));
-        present.set(role, true);
+        const path = drawing("path", { class: `mark mark-${role}`, d }, drawing("title", {}, label));
+        if (color) path.style.stroke = color;
+        marks.append(drawing("path", { class: "halo", d }), path);
+        present.set(color ? label : texts[role], [role, color]);
       };
       for (const { role, label, shapes } of view.marks) {
         for (const shape of shapes) add(role, label, shape);
@@ -263,19 +266,19 @@
         item.said.forEach((said, run) => {
           if (said?.state === "right" && item.options.length) return;
           for (const shape of answerShapes(item, said)) {
-            add("answer", section.runs[run].name, shape);
+            add("answer", `answer of ${section.runs[run].name}`, shape,
+              `var(--mark${run % 8})`);
           }
         });
       }
       svg.append(marks);
       holder.append(svg);
     });
-    const texts = { asked: "what is asked about", evidence: "what proves the answer",
-      right: "right answer", answer: "a model's answer" };
-    const legend = element("ul", { class: "legend" }, ...Object.entries(texts)
-      .filter(([role]) => present.has(role))
-      .map(([role, text]) => element("li", {},
-        element("span", { class: `swatch key-mark key-${role}` }), text)));
+    const legend = element("ul", { class: "legend" }, ...[...present].map(([text, [role, color]]) => {
+      const swatch = element("span", { class: `swatch key-mark key-${role}` });
+      if (color) swatch.style.borderColor = color;
+      return element("li", {}, swatch, text);
+    }));
     if (outside) legend.append(element("li", {}, `${outside} outside of the picture's part`));
     return [holder, legend];
   }

@@ -487,6 +487,7 @@ def _section_html(section: Section, figures: Figures, number: int) -> str:
             "<code>soubench compare</code> takes the rows that both were asked.</p>"
         )
     parts += [_settings(run) for run in section.runs]
+    parts += [table_html(table, names) for table in figures.scores]
     if figures.charts:
         parts += ["<h3>Plots</h3>", _legend(section), '<div class="plots">']
         for chart in figures.charts:
@@ -494,22 +495,28 @@ def _section_html(section: Section, figures: Figures, number: int) -> str:
             caption = f"<figcaption>{escape(chart.title)}{note}</figcaption>"
             parts.append(f"<figure>{caption}{draw(chart)}</figure>")
         parts.append("</div>")
-    parts += [table_html(table, names) for table in figures.tables]
+    parts += [table_html(table, names) for table in figures.details]
     return "\n".join([*parts, "</section>"])
 
 
 def _settings(run: ScoredRun) -> str:
     """Write everything that ``run.json`` says, folded away."""
     entries = "".join(
-        f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>"
-        for key, value in flat(run.description)
-        # Where a run was made says nothing about its scores, and may say something about a person.
-        if key not in HIDDEN
+        f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in described(run)
     )
     return (
         f"<details><summary>Settings of {escape(run.name)}</summary>"
         f'<dl class="facts">{entries}</dl></details>'
     )
+
+
+def described(run: ScoredRun) -> list[tuple[str, str]]:
+    """Return name and value of everything that was set in a run.
+
+    Where it was made says nothing about its scores, and may say something about a person.
+    """
+    told = {key: value for key, value in flat(run.description) if key not in HIDDEN}
+    return list((told | {"model.name": run.model}).items())
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

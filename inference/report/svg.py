@@ -8,10 +8,10 @@ from soubench.inference.report.charts import Chart, Series, Value, ticks
 
 WIDTH = 360
 RIGHT = 344
-TOP = 6
+TOP = 8
 BAR, BAR_GAP, GROUP_GAP = 9, 3, 9
 PLOT_HEIGHT = 170
-LEFT_OF_LINES = 36
+LEFT_OF_LINES = 42
 CHARACTER_PX = 6.2
 """About how wide a character of 11 px is."""
 RUN_COLORS = 8
