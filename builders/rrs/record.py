@@ -510,17 +510,23 @@ def check_size(record: Record, sizes_wh: Sequence[tuple[int, int]], where: str) 
         if w == 0 or h == 0:
             refuse("mask_empty", place, "expected at least one px")
         own = annotation.box_xyxy
-        if own is not None and (
-            x < own[0] - BOX_SLACK_PX
-            or y < own[1] - BOX_SLACK_PX
-            or x + w > own[2] + BOX_SLACK_PX
-            or y + h > own[3] + BOX_SLACK_PX
-        ):
+        if own is not None and not holds(own, (x, y, x + w, y + h)):
             refuse(
                 "mask_off_its_box",
                 place,
                 f"it reaches to {[x, y, x + w, y + h]}, out of the box {list(own)}",
             )
+
+
+def holds(box_xyxy: Sequence[float], inner_xyxy: Sequence[float]) -> bool:
+    """Say whether a box holds what lies in it, to within a pixel."""
+    x1, y1, x2, y2 = inner_xyxy
+    return (
+        x1 >= box_xyxy[0] - BOX_SLACK_PX
+        and y1 >= box_xyxy[1] - BOX_SLACK_PX
+        and x2 <= box_xyxy[2] + BOX_SLACK_PX
+        and y2 <= box_xyxy[3] + BOX_SLACK_PX
+    )
 
 
 def write_schema(path: Path) -> None:
