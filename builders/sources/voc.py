@@ -54,6 +54,9 @@ _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030"}
 def read(root: Path, split: str, report: ReadReport) -> Iterator[Scene]:
     """Read the pictures that ``ImageSets/Main/<split>.txt`` lists.
 
+    A set without any list, as labeling tools write it, is one split, whatever it is called: all
+    of its XML files are read, and a notice ``split_not_listed`` is counted.
+
     Plain boxes are 1-based with inclusive corners, as VOC defines them: the left and top edge
     move by -1, the right and bottom edge stay. A set that counts from 0 is thus shifted by one
     px, which shows only where a corner is 0 (the door clips it and counts ``clipped``). Equal
@@ -67,7 +70,7 @@ def read(root: Path, split: str, report: ReadReport) -> Iterator[Scene]:
     Args:
         root: Folder with ``Annotations``, ``JPEGImages`` and ``ImageSets``, the one above, or a
             folder of XML files in ``Annotations`` where it holds several.
-        split: Name of the list without suffix.
+        split: Name of the list without suffix; any name for a set without lists.
         report: Filled as the scenes are drawn.
 
     Yields:
@@ -155,6 +158,8 @@ def _pair(found: _Set, split: str, report: ReadReport) -> list[LabelledPair]:
     folded = {fold_name(label.stem): label for label in reversed(labels)}
     index = PictureIndex(_picture_files(found), split)
     path = _find_list(found, split)
+    if path is None:
+        return _pair_all(found, labels, index, report)
     pairs: dict[PurePosixPath, LabelledPair | None] = {}
     for number, line in enumerate(read_lines(path), 1):
         name = line.strip()
@@ -185,6 +190,30 @@ def _pair(found: _Set, split: str, report: ReadReport) -> list[LabelledPair]:
     return sorted(usable, key=lambda pair: pair.label.stem)
 
 
+def _pair_all(
+    found: _Set, labels: list[PurePosixPath], index: PictureIndex, report: ReadReport
+) -> list[LabelledPair]:
+    """Pair all labels of a set without lists with their pictures, sorted by stem."""
+    folder = found.files.root / found.labels
+    report.repair("split_not_listed", f"{folder.name}: no list in ImageSets, so every XML file")
+    pairs: list[LabelledPair] = []
+    for label in labels:
+        try:
+            pairs.append(LabelledPair(found.files.root / label, index.find_stem(label.stem)))
+        except PictureError as error:
+            report.drop(error.reason, label.stem)
+    if not pairs:
+        raise FormatError(
+            f"{folder}: none of the {len(labels)} XML file(s) has a picture below {index.root}. "
+            "Put the pictures into 'JPEGImages'."
+        )
+    labelled = {fold_name(label.stem) for label in labels}
+    for picture in index.split_paths():
+        if fold_name(picture.stem) not in labelled:
+            report.drop("label_missing", picture.name)
+    return sorted(pairs, key=lambda pair: pair.label.stem)
+
+
 def _picture_files(found: _Set) -> Files:
     """List the folder of the pictures; masks lie beside it and have the same names."""
     below = found.files.inside(found.base)
@@ -196,7 +225,8 @@ def _picture_files(found: _Set) -> Files:
     return below
 
 
-def _find_list(found: _Set, split: str) -> Path:
+def _find_list(found: _Set, split: str) -> Path | None:
+    """Return the list of a split; None for a set without any list."""
     below = found.files.inside(found.base)
     lists = [
         path
@@ -204,11 +234,12 @@ def _find_list(found: _Set, split: str) -> Path:
         if path.parent.name.casefold() in ("main", _LISTS) and path.parts[0].casefold() == _LISTS
     ]
     fitting = [path for path in lists if path.stem.casefold() == split.casefold()]
+    if not lists:
+        return None
     if not fitting:
         raise SplitError(
             f"{below.root}: expected ImageSets/Main/{split}.txt with the names of the pictures, "
-            f"found {listed(lists) if lists else 'no list of pictures'}. Pass the split by the "
-            "name of its list, or write the list."
+            f"found {listed(lists)}. Pass the split by the name of its list, or write the list."
         )
     return below.root / max(fitting, key=lambda path: path.parent.name.casefold() == "main")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from soubench.builders.errors import BuildError
 from soubench.commands import Commands, positive
+from soubench.commands.build.common import add_max_pixels
 
 
 def add_parser(commands: Commands) -> None:
@@ -27,10 +28,12 @@ def add_parser(commands: Commands) -> None:
         default=1024,
         help="largest area of a small object in px² (default: 1024)",
     )
+    add_max_pixels(inspect)
     inspect.set_defaults(command=_inspect)
 
 
 def _inspect(args: argparse.Namespace) -> None:
+    from soubench.builders.images import MAX_PICTURE_PX
     from soubench.builders.inspection import inspect_source, inspection_text
     from soubench.builders.sources import SOURCES
 
@@ -44,5 +47,6 @@ def _inspect(args: argparse.Namespace) -> None:
         pictures=args.pictures,
         seed=args.seed,
         small_area_px=args.small_area,
+        max_pixels=args.max_pixels or MAX_PICTURE_PX,
     )
     print(inspection_text(data))

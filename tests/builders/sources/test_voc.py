@@ -436,8 +436,26 @@ def test_missing_list_is_refused_with_the_lists_that_are_there(tmp_path: Path) -
     _lay_out(tmp_path, _document())
     with pytest.raises(FormatError, match=r"ImageSets/Main/train\.txt.*found ImageSets/Main/val"):
         read_all("voc", tmp_path, "train")
-    (tmp_path / "ImageSets" / "Main" / "val.txt").unlink()
-    with pytest.raises(FormatError, match="found no list of pictures"):
+
+
+@pytest.mark.parametrize("split", ["val", "train", "anything"])
+def test_set_without_lists_is_one_split_of_any_name_with_a_notice(
+    tmp_path: Path, split: str
+) -> None:
+    for stem in ("b", "a"):
+        draw_picture(tmp_path / "JPEGImages" / f"{stem}.jpg")
+        write_text(tmp_path / "Annotations" / f"{stem}.xml", _document(_box("dog", 1, 1, 9, 9)))
+    write_text(tmp_path / "Annotations" / "lost.xml", _document())
+    draw_picture(tmp_path / "JPEGImages" / "bare.jpg")
+    scenes, report = read_all("voc", tmp_path, split)
+    assert [(scene.image_id, scene.split) for scene in scenes] == [("a", split), ("b", split)]
+    assert report.dropped == {"picture_missing": 1, "label_missing": 1}
+    assert report.repaired["split_not_listed"] == 1
+
+
+def test_set_without_lists_and_pictures_is_refused(tmp_path: Path) -> None:
+    write_text(tmp_path / "Annotations" / "a.xml", _document())
+    with pytest.raises(FormatError, match=r"none of the 1 XML file\(s\) has a picture"):
         read_all("voc", tmp_path)
 
 
