@@ -77,7 +77,7 @@ def ticks(top: float, count: int = 5) -> Sequence[float]:
     >>> ticks(100)
     [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
     >>> ticks(3)
-    [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    [0.0, 1.0, 2.0, 3.0]
     """
     power = 1.0
     while power * 10 <= top / count:
