@@ -1,0 +1,278 @@
+"""Publish a built dataset, or an exported folder, as a dataset repository on the Hub."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import datasets
+import pyarrow.parquet as pq
+
+from soubench.builders.errors import PublishError
+from soubench.builders.publishing.dataset_cache import staging
+from soubench.builders.publishing.export import export_dataset
+from soubench.builders.publishing.export_folder import Manifest, View, is_export, load_manifest
+from soubench.builders.publishing.hub import Change, Content, Repository, Target
+from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
+from soubench.builders.publishing.picture_rights import RIGHTS
+from soubench.builders.publishing.push_plan import (
+    Plan,
+    config_names,
+    file_sets,
+    make_plan,
+    restricted,
+)
+from soubench.builders.publishing.quiet import quiet_datasets
+
+SHOWN = 12
+PICTURE_COLUMNS = ("image", "images")
+
+Pictures = Literal["all", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was read back after a push.
+
+    Attributes:
+        files: Number of files whose SHA-256, as the Hub gives it, is that of what was sent.
+        config: The config that was streamed, without its pictures.
+        rows: Number of its rows.
+        rows_digest: SHA-256 over these rows; the same as that of the folder that was sent.
+        with_picture: A row was streamed with its picture, too.
+    """
+
+    files: int
+    config: str
+    rows: int
+    rows_digest: str
+    with_picture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a push did, or would do.
+
+    Attributes:
+        dataset: Name of the dataset.
+        version: Its version.
+        fingerprint: Hash of the build.
+        configs: Configs that were pushed.
+        kept: Configs that lay there and stay as they are.
+        withheld: Sources whose pictures were left out.
+        changes: What happens to each file.
+        commit: The commit; empty for a dry run.
+        checked: What was read back; None for a dry run.
+    """
+
+    dataset: str
+    version: str
+    fingerprint: str
+    configs: list[str]
+    kept: list[str]
+    withheld: list[str]
+    changes: list[Change]
+    commit: str = ""
+    checked: Checked | None = None
+
+
+def push_dataset(
+    dataset: str,
+    repo_id: str,
+    *,
+    configs: Sequence[str] = (),
+    private: bool = False,
+    tag: str | None = None,
+    dry_run: bool = False,
+    pictures: Pictures = "all",
+    have_the_right: bool = False,
+    fingerprint: str | None = None,
+    cache_dir: Path | None = None,
+) -> Pushed:
+    """Export a dataset, send the folder to the Hub in one commit, name it, and read it back.
+
+    Args:
+        dataset: Name of a built dataset, or a folder made by ``soubench export``.
+        repo_id: ``org/name``; made if it is not there.
+        configs: Configs to push, with all others that are views of the same files; empty for all.
+        private: Make a private repository.
+        tag: Name of the commit afterwards, such as ``v1.0.0``.
+        dry_run: Only say what would be sent.
+        pictures: ``all`` that their sources allow to redistribute, or ``none``.
+        have_the_right: The caller may redistribute all pictures, whatever the sources say.
+        fingerprint: Start of the build's hash, where the cache holds several builds.
+        cache_dir: The datasets cache; by default that of ``datasets``.
+
+    Raises:
+        PublishError: Nothing to push, pictures that may not go, a repository that may not be
+            written or holds something else, or content that came back other than it was sent.
+    """
+    repository = Repository(repo_id, "dataset")
+    with _exported(
+        dataset, cache_dir, fingerprint, pictures=pictures, have_the_right=have_the_right
+    ) as folder:
+        ours = _chosen(load_manifest(folder), configs)
+        if dry_run:
+            repository.look()
+        else:
+            repository.prepare(private=private)
+        plan = make_plan(repository, folder, ours)
+        repository.check_tag(tag, plan.target)
+        done = Pushed(
+            dataset=ours.dataset,
+            version=ours.version,
+            fingerprint=ours.fingerprint,
+            configs=config_names(ours),
+            kept=plan.kept,
+            withheld=sorted({s.source for s in ours.sets if s.withheld}),
+            changes=repository.changes(plan.target),
+        )
+        if dry_run:
+            return done
+        repository.upload(plan.data)
+        message = f"soubench push {done.dataset} {done.version}: {len(done.configs)} configs"
+        plans: list[Plan] = []
+
+        def newest() -> Target:
+            plans.append(make_plan(repository, folder, ours))
+            return plans[-1].target
+
+        commit = repository.commit(message, newest)
+        if tag is not None:
+            repository.tag(tag, commit)
+        checked = _read_back(repository, commit, plans[-1].data, folder, ours)
+    return replace(done, kept=plans[-1].kept, commit=commit, checked=checked)
+
+
+@contextmanager
+def _exported(
+    dataset: str,
+    cache_dir: Path | None,
+    fingerprint: str | None,
+    *,
+    pictures: Pictures,
+    have_the_right: bool,
+) -> Iterator[Path]:
+    """Provide an exported folder: the one that was given, or one that is removed afterwards."""
+    given = Path(dataset).expanduser()
+    if is_export(given):
+        _check_rights(load_manifest(given), pictures=pictures, have_the_right=have_the_right)
+        yield given
+        return
+    cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
+    with staging(cache) as scratch:
+        folder = scratch / "export"
+        export_dataset(
+            dataset,
+            folder,
+            cache_dir=cache,
+            fingerprint=fingerprint,
+            pictures=pictures,
+            have_the_right=have_the_right,
+        )
+        yield folder
+
+
+def _check_rights(manifest: Manifest, *, pictures: Pictures, have_the_right: bool) -> None:
+    """Refuse a folder with pictures that may not go: they may have been attached."""
+    inside = {s.source for s in manifest.sets if not s.withheld and s.pictures}
+    if pictures == "none" and inside:
+        raise PublishError(
+            f"the folder has pictures of {', '.join(sorted(inside))} inside. Export it again with "
+            "--pictures none, and push that."
+        )
+    allowed = {name for name, rights in RIGHTS.items() if rights.pictures_may_go}
+    if not have_the_right and inside - allowed:
+        raise PublishError(
+            f"the folder has pictures of {', '.join(sorted(inside - allowed))} inside, which may "
+            "not be passed on. Push the dataset by its name, without them, or give "
+            "--i-have-the-right-to-redistribute if you have it."
+        )
+
+
+def _chosen(manifest: Manifest, configs: Sequence[str]) -> Manifest:
+    """Keep some configs, and all others that are views of the same files."""
+    if not configs:
+        return manifest
+    there = config_names(manifest)
+    unknown = [name for name in configs if name not in there]
+    if unknown:
+        listed = ", ".join(there[:SHOWN]) + (", .." if len(there) > SHOWN else "")
+        raise PublishError(f"--config: {manifest.dataset} has no {unknown[0]!r}; it has {listed}.")
+    files = {key for view in manifest.views if view.config in configs for key in file_sets(view)}
+    beyond = {v.config for v in manifest.views if not files.issuperset(file_sets(v))}
+    return restricted(manifest, set(there) - beyond)
+
+
+def _read_back(
+    repository: Repository,
+    commit: str,
+    data: Mapping[str, Content],
+    folder: Path,
+    manifest: Manifest,
+) -> Checked:
+    """Compare what the Hub has with what was sent.
+
+    Files are compared by the hashes that the Hub stores. The largest config is streamed as any
+    user would, all columns but the pictures, and hashed on both sides; its first row with them.
+
+    Raises:
+        PublishError: Something came back other than it was sent.
+    """
+    wrong = repository.differences(commit, data)
+    config = manifest.largest_config
+    views = [view for view in manifest.views if view.config == config]
+    rows, digest = 0, sha256()
+    try:
+        with repository.explained(), quiet_datasets():
+            for view in views:
+                options = {
+                    "split": view.split,
+                    "streaming": True,
+                    "columns": _columns(folder, view),
+                }
+                sets = manifest.sets_of(view)
+                paths = [str(folder / path) for s in sets for path in s.paths]
+                there = datasets.load_dataset(repository.id, config, revision=commit, **options)
+                here = datasets.load_dataset(
+                    "parquet", data_files={view.split: paths}, filters=view.filters, **options
+                )
+                n, found = _rows_digest(there)
+                if (n, found) != _rows_digest(here):
+                    wrong.append(f"the rows of {config}, {view.split}")
+                digest.update(found.encode())
+                rows += n
+            options = {"split": views[0].split, "streaming": True}
+            first = datasets.load_dataset(repository.id, config, revision=commit, **options)
+            row = next(iter(first))
+    except (datasets.exceptions.DatasetsError, ValueError) as error:
+        raise PublishError(
+            f"{repository.id}: {config} was sent, but cannot be loaded from there. Run the command "
+            f"again. ({' '.join(str(error).split())[:200]})"
+        ) from error
+    if wrong:
+        raise PublishError(
+            f"{repository.id}: what is on the Hub is not what was sent: {', '.join(wrong[:3])}. "
+            "Run the command again."
+        )
+    pictures = [row.get(name) for name in PICTURE_COLUMNS]
+    return Checked(len(data), config, rows, digest.hexdigest(), any(pictures))
+
+
+def _columns(folder: Path, view: View) -> list[str]:
+    """Return the columns that are read back."""
+    schema = pq.read_schema(next((folder / view.folders[0]).glob(f"{view.split}-*.parquet")))
+    left_out = (*PICTURE_COLUMNS, *((CONFIG_COLUMN,) if view.column == CONFIG_COLUMN else ()))
+    return [name for name in schema.names if name not in left_out]
+
+
+def _rows_digest(rows: Iterable[Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the number of rows, and a SHA-256 over all their values."""
+    digest, n = sha256(), 0
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True, ensure_ascii=True).encode() + b"\n")
+        n += 1
+    return n, digest.hexdigest()
