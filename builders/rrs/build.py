@@ -319,7 +319,7 @@ def _read(
 
     found: list[FoundRecord] = []
     if records is not None:
-        found += _sample(read_records(records, refuse), options)
+        found += _sample(read_records(records.resolve(), refuse), options)
     reads: list[ReadReport] = []
     ids = {f.record.id for f in found}
     for name, folder in folders.items():

@@ -9,11 +9,12 @@ from soubench.commands.build import (
     detection,
     plant_leaves,
     primitive_shapes,
+    rrs,
     sou_train,
     sou_vqa,
 )
 
-DATASETS = (sou_vqa, sou_train, primitive_shapes, plant_leaves, detection)
+DATASETS = (sou_vqa, sou_train, primitive_shapes, plant_leaves, rrs, detection)
 """Modules of the datasets, in the order of ``soubench build --help``."""
 
 
