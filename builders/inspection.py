@@ -355,5 +355,6 @@ def _reasons(read: Mapping[str, Any]) -> list[str]:
         for reason, n in read[key].items():
             examples = read["examples"].get(reason, [])
             more = ", .." if n > len(examples) else ""
-            lines.append(f"  {reason} {n:,}: {'; '.join(examples)}{more}")
+            hint = " (--max-pixels N reads them)" if reason == "picture_too_large" else ""
+            lines.append(f"  {reason} {n:,}: {'; '.join(examples)}{more}{hint}")
     return lines or ["Nothing was dropped, set aside or changed."]

@@ -102,8 +102,9 @@ def read_json(path: Path, shape: type, keep: Collection[str]) -> object:
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8")) + path.stat().st_size
         offset -= len(text.encode("utf-8"))
+        fault = error.msg.removesuffix(" at")
         raise FormatError(
-            f"{path}: not a whole JSON document: {error.msg} at byte {offset} of "
+            f"{path}: not a whole JSON document: {fault} at byte {offset} of "
             f"{path.stat().st_size}. Download or write the file again."
         ) from error
     except (RecursionError, ValueError) as error:

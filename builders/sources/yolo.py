@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ PRINTED_SHARE = 1e-6
 """Tools write six decimals, so an edge may pass the picture's by this much through rounding."""
 
 _YAML_SUFFIXES = (".yaml", ".yml")
+_DEPTHS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_MAX_DEPTH = 100
 _MAX_YAML_BYTES = 1_000_000
 _SETTINGS = frozenset({"path", "names", "nc"})
 _BOX_FIELDS, _RESULT_FIELDS, _QUAD_FIELDS, _MIN_POLYGON_FIELDS = 5, 6, 9, 7
@@ -134,6 +137,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _MAX_YAML_BYTES:
         raise FormatError(f"{path}: expected a YAML file of a dataset, found one of over 1 MB")
     text = read_text(path)
+    if max(accumulate(_DEPTHS.get(character, 0) for character in text), default=0) > _MAX_DEPTH:
+        # The scanner looks at every open bracket again for each new one.
+        raise FormatError(f"{path}: not a YAML document: over {_MAX_DEPTH} open brackets")
     try:
         if any(isinstance(e, yaml.AliasEvent) for e in yaml.parse(text, Loader=yaml.BaseLoader)):
             raise FormatError(f"{path}: aliases (*name) are not read. Write the value in full.")
