@@ -8,8 +8,11 @@ import datasets
 import evaluate
 
 from soubench.builders.demo_plants import write_demo_plants
+from soubench.builders.demo_rrs import write_demo_records
 from soubench.builders.demo_scenes import write_demo_sources
 from soubench.builders.publishing.metric_cache import install_metrics
+from soubench.builders.rrs.build import RrsOptions
+from soubench.builders.rrs.taxonomy import SUB_DIMENSIONS
 from soubench.builders.shapes.build import ShapesOptions
 from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
@@ -18,6 +21,8 @@ from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leave
 from soubench.dataset_scripts.plant_leaves.plant_leaves import report_text as plants_text
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import build_primitive_shapes
 from soubench.dataset_scripts.primitive_shapes.primitive_shapes import report_text as shapes_text
+from soubench.dataset_scripts.rrs.rrs import build_rrs_dataset
+from soubench.dataset_scripts.rrs.rrs import report_text as rrs_text
 from soubench.dataset_scripts.sou_vqa.sou_vqa import build_sou_vqa
 from soubench.inference.backends.baselines import BASELINES
 from soubench.inference.dataset_rows import open_rows
@@ -143,3 +148,32 @@ def demo_plant_leaves(out: Path, *, pictures: int, workers: int) -> None:
                 f"center RMSE {result['center_rmse']:7.2f}"
             )
     print(f"\nCard with contact sheets: {report['folder']}/README.md")
+
+
+def demo_rrs(out: Path, *, pictures: int, workers: int) -> None:
+    """Draw sites with all facts about them, build all 20 tasks of rrs, load, print an example each.
+
+    Args:
+        out: Folder for records and caches.
+        pictures: Half the number of single pictures; pairs come on top.
+        workers: Processes for the pictures.
+    """
+    datasets.utils.logging.set_verbosity_error()
+    evaluate.utils.logging.set_verbosity_error()
+    sources = out / "demo-rrs"
+    shutil.rmtree(sources, ignore_errors=True)
+    print("Drawing ports, airports, radar facilities, launch sites, barracks, training grounds ..")
+    records = write_demo_records(sources, sites=2 * pictures, pairs=max(1, pictures // 2))
+    # No CLIP model comes with the package.
+    options = RrsOptions(distractors="random", workers=workers)
+    report = build_rrs_dataset(records, {}, options)
+    print(rrs_text(report))
+    for name in (config for config in SUB_DIMENSIONS if config in report["configs"]):
+        rows = datasets.load_dataset("rrs", name, split="test").remove_columns("images")
+        row = rows[0]
+        print(f'\nload_dataset("rrs", "{name}"): {len(rows)} rows, such as {row["id"]}:')
+        print(f"  {row['question']}")
+        for letter, option in zip("ABCDE", row["options"], strict=False):
+            print(f"  {letter}: {option}")
+        print(f"  -> {row['answer'][:70]}")
+    print(f"\nRecords: {records}\nCard with a contact sheet: {report['folder']}/README.md")

@@ -166,8 +166,10 @@ def _captions(site: DemoSite) -> Iterator[str]:
     counts = Counter(item.kind for item in site.items)
     listed = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items()]
     shown = ", ".join(listed[:-1]) + (" and " if len(listed) > 1 else "") + listed[-1]
-    yield f"A {site.subtype.name} in {site.season}, with {shown}."
-    yield f"The image shows a {site.subtype.scene} in {site.season}: {site.subtype.sign}."
+    article = "An" if site.subtype.name[0] in "aeiou" else "A"
+    yield f"{article} {site.subtype.name} in {site.season}, with {shown}."
+    article = "an" if site.subtype.scene[0] in "aeiou" else "a"
+    yield f"The image shows {article} {site.subtype.scene} in {site.season}: {site.subtype.sign}."
 
 
 def _write_pair(folder: Path, number: int, seed: int) -> Record:

@@ -488,7 +488,7 @@ def _with_corrupted(
             pool = list(eligible.get(record_id, ()))
             KeyedRandom(version, options.seed, record_id, task, "clean row").shuffle(pool)
             found = (_corrupted(row, task, version, options) for row in pool)
-            chosen = next((row for row in found if not isinstance(row, str)), None)
+            chosen = next((row for row in found if row is not None), None)
             if chosen is not None:
                 made.append(chosen)
             else:
@@ -497,22 +497,27 @@ def _with_corrupted(
     return made
 
 
-def _corrupted(row: Row, task: Task, version: str, options: RrsOptions) -> Row | str:
-    rng = KeyedRandom(version, options.seed, row.id, task, "corruption")
-    severity = rng.choice(SEVERITIES)
+def _corrupted(row: Row, task: Task, version: str, options: RrsOptions) -> Row | None:
+    """Return a corrupted row, or None if occlusion would hide what the answer rests on.
+
+    Kind and severity do not depend on the clean row: else the severe ones would go to rows that are
+    easily covered, and there would be fewer of them.
+    """
     row_id = f"{row.site.record.id}/{task.lower()}"
+    rng = KeyedRandom(version, options.seed, row_id, "corruption")
+    severity, kind = rng.choice(SEVERITIES), rng.choice(NOISES)
     file = f"{file_stem(row_id)}.png"
     if task is Task.NR:
-        seed = keyed_hash(version, options.seed, row.id, "noise")
-        corruption = Corruption(rng.choice(NOISES), severity, file, seed=seed)
+        seed = keyed_hash(version, options.seed, row_id, "noise")
+        corruption = Corruption(kind, severity, file, seed=seed)
     else:
         evidence = row.draft.evidence
-        boxes = [] if options.hide_evidence else evidence.boxes_xyxy
+        boxes = () if options.hide_evidence else evidence.boxes_xyxy
         if not (options.hide_evidence or boxes or evidence.whole_picture):
-            return "evidence_without_boxes"
+            return None
         rectangles = place_occlusion(row.site.pictures[-1].size_wh, severity, boxes, rng)
         if rectangles is None:
-            return "evidence_would_be_hidden"
+            return None
         corruption = Corruption(OCCLUSION, severity, file, rectangles=rectangles)
     return Row(row_id, task, row.site, row.draft, row.options, row.answer_index, row.id, corruption)
 

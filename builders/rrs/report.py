@@ -337,13 +337,13 @@ def _tree(data: Mapping[str, Any]) -> list[str]:
             for sub in subs
         }
         total = sum(tasks[leaf.task.value]["rows"] for found in of.values() for leaf in found)
-        lines.append(f"├─ {dimension}: {total}")
+        lines.append(f"  {dimension}: {total}")
         for sub in subs:
             n = sum(tasks[leaf.task.value]["rows"] for leaf in of[sub.name])
-            lines.append(f"│  ├─ {sub.title} ({sub.name}): {n}")
+            lines.append(f"    {sub.title} ({sub.name}): {n}")
             for leaf in of[sub.name]:
                 rows = tasks[leaf.task.value]["rows"]
-                lines.append(f"│  │  ├─ {leaf.task.value} {leaf.title}: {rows}")
+                lines.append(f"      {leaf.task.value} {leaf.title}: {rows}")
     return lines
 
 

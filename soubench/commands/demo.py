@@ -29,6 +29,7 @@ DEMOS = {
     "sou-vqa": "demo_sou_vqa",
     "primitive-shapes": "demo_primitive_shapes",
     "plant-leaves": "demo_plant_leaves",
+    "rrs": "demo_rrs",
 }
 """Dataset -> its function in ``soubench.demo``."""
 
