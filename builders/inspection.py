@@ -15,7 +15,7 @@ from soubench.builders.errors import BuildError
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.keyed import keyed_hash
 from soubench.builders.scene import ReadReport, Scene, SceneObject
-from soubench.builders.sou.subsets import SMALL_AREA_PX
+from soubench.builders.sou.subsets import SMALL_AREA_PX, SUBSETS
 from soubench.builders.sources import SOURCES
 
 _BAR_CHARS = 40
@@ -43,6 +43,14 @@ _AI_TOD_BINS = (
 )
 _COCO_BINS = (SizeBin("small", 32**2), SizeBin("medium", 96**2), SizeBin("large", None))
 _BINS_OF_SOURCE = {"soda-d": _SODA_BINS, "soda-a": _SODA_BINS, "ai-tod": _AI_TOD_BINS}
+
+
+PUBLISHED_PICTURES = {
+    "visdrone": {"train": 6_471, "val": 548, "test-dev": 1_610},
+    "ai-tod": {"train": 11_214, "val": 2_804, "trainval": 14_018, "test": 14_018},
+    "ruod": {"train": 9_800, "test": 4_200},
+}
+"""Pictures of each split as its authors, or those who rebuilt it, state them."""
 
 
 def size_bins(source: str) -> tuple[SizeBin, ...]:
@@ -81,8 +89,9 @@ def inspect_source(
         ``max`` of the counted ones; ``picture_sizes``: ``different``, ``width`` and ``height`` as
         [smallest, largest]; ``size_bins``: counted objects by area in the source's own bins;
         ``read``: the reader's report, drops, ignores and repairs by reason with examples;
-        ``sampled``: image ids on the sheet; ``unreadable``: those of them whose pixels cannot be
-        read, with the reason; ``sheet``: path of the sheet, or None.
+        ``notes``: what else to know, such as pictures that the published split has and this has
+        not; ``sampled``: image ids on the sheet; ``unreadable``: those of them whose pixels cannot
+        be read, with the reason; ``sheet``: path of the sheet, or None.
 
     Raises:
         BuildError: If the source is unknown or an option makes no sense.
@@ -105,6 +114,7 @@ def inspect_source(
         "small_area_px": small_area_px,
         **tally.as_dict(report.categories),
         "read": report.as_dict(),
+        "notes": _notes(name, split, report.pictures),
         "sampled": [scene.image_id for scene in sample],
         "unreadable": {},
         "sheet": None,
@@ -125,6 +135,25 @@ def inspect_source(
         _save(sheet.image, path)
         data |= {"unreadable": sheet.unreadable, "sheet": str(path)}
     return data
+
+
+def _notes(name: str, split: str, pictures: int) -> list[str]:
+    notes = []
+    published = PUBLISHED_PICTURES.get(name, {}).get(split, pictures)
+    if published != pictures:
+        notes.append(f"The published {split} split has {published:,} pictures, {pictures:,} read.")
+    for subset in SUBSETS.values():
+        if subset.source == name and subset.shrink_to_small:
+            notes.append(
+                "Areas here are those of the files. sou-vqa and sou-train shrink each picture "
+                "until its largest object is small, so there all objects are."
+            )
+        if subset.source == name and subset.max_pixels is not None:
+            notes.append(
+                f"sou-vqa and sou-train leave out pictures over {subset.max_pixels:,} px; they are "
+                "counted here."
+            )
+    return notes
 
 
 @dataclass(slots=True)
@@ -302,6 +331,8 @@ def inspection_text(data: Mapping[str, Any]) -> str:
     lines += ["", *_class_table(data["classes"])]
     lines += ["", "Objects by area in px²", *_bin_table(data["size_bins"])]
     lines += ["", *_reasons(data["read"])]
+    if data["notes"]:
+        lines += ["", *data["notes"]]
     for image_id, reason in data["unreadable"].items():
         lines.append(f"Not shown, its pixels cannot be read: {image_id} ({reason})")
     if data["sheet"]:

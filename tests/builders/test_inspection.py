@@ -373,6 +373,26 @@ def test_text_says_what_the_data_says(demo, tmp_path):
     assert json.loads(json.dumps(data)) == data
 
 
+def test_ruod_says_that_its_pictures_are_shrunk_in_questions(demo):
+    text = inspection_text(inspect_source("ruod", demo["ruod"], "test"))
+    assert "The published test split has 4,200 pictures, 5 read." in text
+    assert "shrink each picture until its largest object is small" in text
+
+
+def test_soda_d_says_which_pictures_questions_leave_out(demo):
+    notes = inspect_source("soda-d", demo["soda-d"], "val")["notes"]
+    assert notes == [
+        "sou-vqa and sou-train leave out pictures over 6,000,000 px; they are counted here."
+    ]
+
+
+def test_a_set_of_the_users_own_has_no_notes(tmp_path):
+    root = write_coco(tmp_path / "in", {"a": [("car", 10, 10, 20, 20)]})
+    data = inspect_source("coco", root, "val")
+    assert data["notes"] == []
+    assert inspection_text(data).endswith("Nothing was dropped, set aside or changed.")
+
+
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
