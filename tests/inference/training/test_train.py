@@ -242,23 +242,22 @@ def test_the_command_trains_judges_merges_and_goes_on(
 
 
 def test_two_processes_train_as_one(short, tiny_vlm, shapes, installed_metrics, tmp_path):
-    tiny = tiny_vlm("llava")
-    arguments = ["train", str(short), "--model", str(tiny), "--no-merge", "--max-steps", "3"]
-    arguments += ["--save-steps", "3", "--held-out-rows", "1"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    flags = ["--no-merge", "--max-steps", "3"]
+    assert run(short, tiny_vlm("llava"), tmp_path / "one", *flags) == 0
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    launcher += ["--master_port", "29733", "-m", "soubench", "train", str(short), *flags]
+    launcher += ["--model", str(tiny_vlm("llava")), "--out", str(tmp_path / "two")]
+    subprocess.run(
+        [*launcher, "--save-steps", "3", "--held-out-rows", "1"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        check=True,
+        capture_output=True,
+    )
     runs = []
-    for n in (1, 2):
-        out = tmp_path / str(n)
-        launcher = ["-m", "torch.distributed.run", "--nproc_per_node", str(n)]
-        launcher += ["--master_port", str(29731 + n)]
-        subprocess.run(
-            [sys.executable, *launcher, "-m", "soubench", *arguments, "--out", str(out)],
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
+    for out in (tmp_path / "one", tmp_path / "two"):
         state = json.loads((out / "checkpoint-3" / "trainer_state.json").read_text())
         runs.append([float(e["loss"]) for e in state["log_history"] if "loss" in e])
+    assert len(runs[0]) == 3
     assert runs[1] == pytest.approx(runs[0], abs=2e-4)
 
 
