@@ -48,7 +48,7 @@ def marks_of(row: Mapping[str, Any]) -> tuple[Mark, ...]:
     """
     found = list(_evidence(row))
     shapes = row.get("shapes")
-    if isinstance(shapes, Mapping) and "center_xy" in shapes:
+    if isinstance(shapes, Mapping) and {"color", "shape", "center_xy"} <= shapes.keys():
         found += [
             Mark("evidence", f"{color} {kind}", (_numbers(center),))
             for color, kind, center in zip(
@@ -66,8 +66,6 @@ def marks_of(row: Mapping[str, Any]) -> tuple[Mark, ...]:
 
 def _evidence(row: Mapping[str, Any]) -> Iterable[Mark]:
     evidence, objects = row.get("evidence"), row.get("objects")
-    if isinstance(evidence, str) and evidence.startswith("{"):
-        evidence = json.loads(evidence)
     if not isinstance(evidence, Mapping):
         return
     if point := evidence.get("point_xy"):
@@ -76,13 +74,19 @@ def _evidence(row: Mapping[str, Any]) -> Iterable[Mark]:
         # The object is the answer, which is drawn as such.
         yield Mark("asked", "the outline in the picture", (_numbers(mark),))
         return
+    if boxes := evidence.get("boxes_xyxy"):
+        label = str(evidence.get("target") or "object")
+        yield Mark("evidence", label, tuple(map(_numbers, boxes)))
     indices = evidence.get("objects")
     if not (indices and isinstance(objects, Mapping)):
         return
     places: Sequence[Any] = objects.get("quad_xy8") or objects.get("box_xyxy") or ()
+    categories: Sequence[str] = objects.get("category") or ["object"] * len(places)
     by_category: dict[str, list[Numbers]] = {}
     for i in indices:
-        by_category.setdefault(objects["category"][i], []).append(_numbers(places[i]))
+        # Other people's rows may say something else by the same names.
+        if isinstance(i, int) and i < len(places):
+            by_category.setdefault(categories[i], []).append(_numbers(places[i]))
     for category, shapes in by_category.items():
         yield Mark("evidence", category, tuple(shapes))
 

@@ -433,5 +433,14 @@ def test_outlines_of_a_mask_enclose_its_pixels():
     assert mask_outlines({"size": [4, 4], "counts": empty["counts"].decode("ascii")}) == ()
 
 
-def test_rows_of_other_datasets_have_no_marks():
-    assert marks_of({"id": "1", "question": "?", "evidence": "see the manual", "objects": 3}) == ()
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param({"evidence": "see the manual", "objects": 3}, id="words"),
+        pytest.param({"evidence": {"objects": [0, 7]}, "objects": {"name": ["a"]}}, id="names"),
+        pytest.param({"shapes": {"sides": [3]}}, id="shapes"),
+        pytest.param({"evidence": None, "box_xyxy": None, "mask_rle": None}, id="empty"),
+    ],
+)
+def test_rows_of_other_datasets_have_no_marks(columns):
+    assert marks_of({"id": "1", "question": "?", **columns}) == ()
