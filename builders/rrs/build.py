@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import PIL
 from PIL import Image
 from tqdm import tqdm
@@ -36,7 +37,7 @@ from soubench.builders.rrs.pictures import (
 )
 from soubench.builders.rrs.prompts import Prompts, load_prompts
 from soubench.builders.rrs.questions import Draft
-from soubench.builders.rrs.record import FoundRecord, Record, read_records
+from soubench.builders.rrs.record import FoundRecord, Record, Text, read_records
 from soubench.builders.rrs.scenes import records_of
 from soubench.builders.rrs.taxonomy import LEAF_TASKS, Task
 from soubench.builders.scene import ReadReport
@@ -45,6 +46,8 @@ from soubench.builders.sources import SOURCES
 
 LETTERS = "ABCDE"
 MIN_WAYS, MAX_WAYS = 2, len(LETTERS)
+OPEN_TASKS = (Task.SC, Task.AR, Task.UI, Task.AI, Task.TAI)
+"""Tasks whose options are the records' own words."""
 CORRUPTED_TASKS = (Task.SU, Task.SC, Task.OC, Task.OE, Task.AR)
 """What noise and occlusion rows are made from (the paper is silent)."""
 
@@ -290,18 +293,21 @@ def load_pools(path: Path) -> dict[str, dict[str, list[str]]]:
         raise FormatError(
             f"{path}: expected a file of option pools in TOML, but {error}."
         ) from error
-    open_tasks = (Task.SC, Task.AR, Task.UI, Task.AI, Task.TAI)
-    found: dict[str, dict[str, list[str]]] = {}
-    for task, given in table.items():
-        parts = {"": given} if isinstance(given, list) else given
-        words = [w for part in parts.values() for w in part] if isinstance(parts, dict) else [None]
-        if task not in open_tasks or not all(isinstance(w, str) and w.strip() for w in words):
-            raise FormatError(
-                f"{path}: expected tables of lists of texts for {', '.join(open_tasks)}, such as "
-                f'[TAI] season = ["winter", "summer"] or UI = ["training"]; got {task} = {given!r}.'
-            )
-        found[task] = {part: list(options) for part, options in parts.items()}
-    return found
+    try:
+        given = msgspec.convert(table, dict[str, list[Text] | dict[str, list[Text]]])
+        unknown = next((task for task in given if task not in OPEN_TASKS), None)
+        problem = f"{unknown!r} is none of them" if unknown is not None else ""
+    except msgspec.ValidationError as error:
+        problem = str(error)
+    if problem:
+        raise FormatError(
+            f"{path}: expected lists of texts for {', '.join(OPEN_TASKS)}, or a table of such lists "
+            f'by aspect or scene type, as UI = ["training"] or [TAI] season = ["winter"]; {problem}.'
+        )
+    return {
+        task: {"": parts} if isinstance(parts, list) else dict(parts)
+        for task, parts in given.items()
+    }
 
 
 def _read(
