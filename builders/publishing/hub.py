@@ -53,7 +53,9 @@ LONGEST_WAIT_S = 600
 RETRIED = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
 """Conflicts with another commit, rate limits, and faults of the server: all pass."""
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FAILURES = (HfHubHTTPError, httpx2.TransportError, RuntimeError, OfflineModeIsEnabled)
+ADDRESS = re.compile(r"\w+://\S+")
+# What the client and, below it, the storage library (hf_xet) raise.
+_FAILURES = (HfHubHTTPError, httpx2.TransportError, ConnectionError, RuntimeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +306,6 @@ class Repository:
             # What hf_hub_download makes of any failure; the cause says more.
             raise PublishError(_explain(_root(error), self.id, self.kind)) from error
         except _FAILURES as error:
-            if not _is_of_the_hub(_root(error)):
-                raise
             raise PublishError(_explain(_root(error), self.id, self.kind)) from error
 
 
@@ -328,7 +328,7 @@ def patiently(call: Callable[[], T]) -> T:
                 wait_s = wait_s if asked_s is None else asked_s
                 if wait_s > LONGEST_WAIT_S:
                     raise
-            elif not isinstance(cause, httpx2.TransportError):
+            elif isinstance(cause, OfflineModeIsEnabled | LocalEntryNotFoundError):
                 raise
         time.sleep(wait_s)
     return call()
@@ -362,9 +362,10 @@ def _explain(error: BaseException, repo_id: str, kind: str) -> str:
     if isinstance(error, OfflineModeIsEnabled):
         return f"{repo_id}: HF_HUB_OFFLINE is set, so the Hub cannot be asked. Unset it."
     if not isinstance(error, HfHubHTTPError):
+        said = " ".join(ADDRESS.sub("..", str(error)).split())[:200]
         return (
-            f"{repo_id}: {constants.ENDPOINT} cannot be reached ({type(error).__name__}). Run the "
-            "command again: what was sent is not sent twice."
+            f"{repo_id}: the connection to {constants.ENDPOINT} fails ({type(error).__name__}: "
+            f"{said}). Run the command again: what was sent is not sent twice."
         )
     status = error.response.status_code
     said = f" The Hub says: {error.server_message}" if error.server_message else ""

@@ -19,6 +19,7 @@ from soubench.builders.publishing.hub import Change, Content, Repository, Target
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.publishing.picture_rights import RIGHTS
 from soubench.builders.publishing.push_plan import (
+    CARD,
     Plan,
     config_names,
     file_sets,
@@ -132,7 +133,7 @@ def push_dataset(
         )
         if dry_run:
             return done
-        repository.upload(plan.data)
+        repository.upload({path: c for path, c in plan.target.files.items() if path != CARD})
         message = f"soubench push {done.dataset} {done.version}: {len(done.configs)} configs"
         plans: list[Plan] = []
 

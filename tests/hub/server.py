@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -120,6 +121,15 @@ class Refused(Exception):
         self.status, self.message, self.code, self.body = status, message, code, body
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing where a client is gone: some are killed on purpose."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Hub:
     """The state of the Hub, and its two servers."""
 
@@ -135,16 +145,13 @@ class Hub:
         self.objects: dict[str, bytes] = {}  # SHA-256 -> content of LFS files
         self.parts: dict[tuple[str, int], bytes] = {}
         self._servers = [
-            ThreadingHTTPServer(
-                ("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self, "app": a})
-            )
+            _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self, "app": a}))
             for a in (_API, _STORAGE)
         ]
         self.endpoint, self.storage = (
             f"http://127.0.0.1:{server.server_address[1]}" for server in self._servers
         )
         for server in self._servers:
-            server.daemon_threads = True
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
