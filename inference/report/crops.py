@@ -1,8 +1,9 @@
 """The part of a picture that a row is about, small enough for a page."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ MARGIN = 0.25
 """Room around the marks, as a share of their extent."""
 MOST_STRETCHED = 0.6
 """Shorter side of a window as a share of the longer one, at least."""
-WEBP_QUALITY = 82
+JPEG_QUALITY = 85
 
 
 class Window(NamedTuple):
@@ -37,7 +38,7 @@ class Crop:
     """A crop.
 
     Attributes:
-        data: A WebP file of at most `LONGEST_SIDE_PX`.
+        data: A JPEG file of at most `LONGEST_SIDE_PX`.
         window: What it shows.
     """
 
@@ -102,15 +103,24 @@ def _placed(low: float, high: float, length: float, side: int) -> tuple[int, int
     return min(max(start, 0), side - whole), whole
 
 
-def make_crops(job: RowJob) -> RowPictures | None:
-    """Cut, scale down and encode; None where the row has no picture or one cannot be read.
+def make_crops(jobs: Sequence[RowJob]) -> list[RowPictures | None]:
+    """Cut, scale down and encode; None for a row without pictures or with one that is damaged.
 
-    The same bytes for the same pictures under the same Pillow version.
+    Each picture is decoded once for rows that follow each other. The same bytes for the same
+    pictures under the same Pillow version.
     """
+    open_last = lru_cache(maxsize=1)(Picture.open)
+    return [_row_pictures(job, open_last) for job in jobs]
+
+
+def _row_pictures(
+    job: RowJob, open_picture: Callable[[Picture], Image.Image]
+) -> RowPictures | None:
     shown = [*(shape for mark in job.marks for shape in mark.shapes), *job.answers]
     try:
         crops = tuple(
-            _crop(picture.open(), shown if i == 0 else ()) for i, picture in enumerate(job.pictures)
+            _crop(open_picture(picture), shown if i == 0 else ())
+            for i, picture in enumerate(job.pictures)
         )
     except PictureError:
         return None
@@ -123,5 +133,5 @@ def _crop(image: Image.Image, shapes: Iterable[Numbers]) -> Crop:
     part = image.crop((x, y, x + width, y + height))
     part.thumbnail((LONGEST_SIDE_PX, LONGEST_SIDE_PX), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
-    part.save(buffer, "WEBP", quality=WEBP_QUALITY, method=4)
+    part.save(buffer, "JPEG", quality=JPEG_QUALITY)
     return Crop(buffer.getvalue(), window)

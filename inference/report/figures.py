@@ -180,10 +180,11 @@ def _value(cell: Cell) -> Value | None:
 def _score_charts(section: Section, tables: Sequence[Table]) -> list[Chart]:
     """Draw each block of a table of scores: bars per column, one color per run."""
     charts = []
+    chances = _chances(section)
     for table in tables:
         measured = [line for line in table.lines if _is_plain_line(line)]
         if table.name.startswith(PLAIN):
-            charts += _plain_charts(section, table, measured)
+            charts += _plain_charts(section, table, measured, chances)
             continue
         at = table.heads.index(MODEL)
         blocks: dict[tuple[str, ...], list[Line]] = {}
@@ -198,11 +199,13 @@ def _score_charts(section: Section, tables: Sequence[Table]) -> list[Chart]:
                 for i, column in enumerate(table.columns)
             ]
             runs = [_run_of(section, line.labels[at]) for line in lines]
-            charts += _bar_chart(section, name, title, bars, runs)
+            charts += _bar_chart(section, name, title, bars, runs, chances)
     return charts
 
 
-def _plain_charts(section: Section, table: Table, lines: Sequence[Line]) -> list[Chart]:
+def _plain_charts(
+    section: Section, table: Table, lines: Sequence[Line], chances: Mapping[str, float]
+) -> list[Chart]:
     """Draw the main measure of a plain table: bars per subset and task."""
     at = table.heads.index(MODEL)
     names = list(dict.fromkeys((*x.labels[:at], *x.labels[at + 1 :]) for x in lines))
@@ -218,7 +221,7 @@ def _plain_charts(section: Section, table: Table, lines: Sequence[Line]) -> list
         )
         for name in names
     ]
-    return _bar_chart(section, table.name, table.columns[0], bars, runs)
+    return _bar_chart(section, table.name, table.columns[0], bars, runs, chances)
 
 
 def _is_plain_line(line: Line) -> bool:
@@ -242,6 +245,7 @@ def _bar_chart(
     title: str,
     bars: Sequence[tuple[str, Sequence[Cell]]],
     runs: Sequence[int],
+    chances: Mapping[str, float],
 ) -> list[Chart]:
     shown = [(label, cells) for label, cells in bars if any(map(_value, cells))]
     units = {cell.unit for _, cells in shown for cell in cells if isinstance(cell, Score)}
@@ -255,7 +259,7 @@ def _bar_chart(
     is_bounded = unit in ("share", "points")
     ends = [v.high for s in series for v in s.values if v is not None]
     is_error = any(isinstance(c, Score) and c.is_error for _, cells in shown for c in cells)
-    chance = tuple(_chance(section, label) for label, _ in shown)
+    chance = tuple(chances.get(label) for label, _ in shown)
     note = "lower is better" if is_error else ""
     if any(c is not None for c in chance):
         note = "dashed: chance"
@@ -274,12 +278,13 @@ def _bar_chart(
     ]
 
 
-def _chance(section: Section, task: str) -> float | None:
-    """Return what guessing gives in a task whose rows all have options."""
-    rows = [v for run in section.runs for v in run.verdicts if v.task == task]
-    if not rows or not all(v.options for v in rows):
-        return None
-    return 100 * fmean(1 / v.options for v in rows)
+def _chances(section: Section) -> dict[str, float]:
+    """Return what guessing gives in tasks whose rows all have options, in %."""
+    options: dict[str, list[int]] = {}
+    for run in section.runs:
+        for verdict in run.verdicts:
+            options.setdefault(verdict.task, []).append(verdict.options)
+    return {task: 100 * fmean(1 / n for n in ns) for task, ns in options.items() if all(ns)}
 
 
 def _size_charts(section: Section, tables: Sequence[Table]) -> list[Chart]:

@@ -1,33 +1,32 @@
 """Put the page together: what is shown, as little of it as fits, and nothing from the network."""
 
 import json
-import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b, sha256
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from string import ascii_uppercase as LETTERS
 from typing import Any
-from urllib.parse import quote
 
 from soubench.builders.errors import RunError
-from soubench.builders.parallel import in_order
-from soubench.inference.chat import pictures_of
-from soubench.inference.dataset_rows import LoadedRows
-from soubench.inference.predict import COLUMNS_READ, choose_rows
-from soubench.inference.questions import Question, question_of, stratum_of
-from soubench.inference.report.crops import Crop, RowJob, RowPictures, make_crops
-from soubench.inference.report.figures import Figures, values_text
+from soubench.inference.report.figures import Figures
 from soubench.inference.report.html import table_html
-from soubench.inference.report.marks import Mark, Numbers, marks_of, shapes_in
+from soubench.inference.report.pictures import (
+    crop_name,
+    data_url,
+    describe,
+    draw_rows,
+    row_pictures,
+    shares_of,
+    write_beside,
+)
+from soubench.inference.report.rows import Listed, key_of, list_rows, section_data
 from soubench.inference.report.runs import ScoredRun, Section
 from soubench.inference.report.svg import RUN_COLORS, draw
-from soubench.inference.scores import Verdict
 
 MOST_PAGE_BYTES = 25_000_000
 SPARE_BYTES = 10_000
@@ -35,10 +34,7 @@ SPARE_BYTES = 10_000
 MOST_EMBEDDED = 300
 REPLY_CHARACTERS = (4000, 1000, 300, 100)
 """Longer replies are cut in the page; to the next length where the page would become too large."""
-JOBS_PER_WORKER = 400
-"""A process is started for so many crops; for fewer it would take longer than the work."""
 HIDDEN = frozenset({"dataset.source", "machine.platform", "shard"})
-STATES = ("wrong", "right", "partly", "unparsed", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,37 +79,6 @@ class Written:
     cut_at: int = 0
 
 
-Key = tuple[str, str]
-"""Id of a row, and the hash of its question: configs of one dataset may ask differently."""
-
-
-def _key(verdict: Verdict) -> Key:
-    return verdict.id, verdict.question_sha256
-
-
-@dataclass(slots=True)
-class _Listed:
-    """The rows of a section that some run answered.
-
-    Attributes:
-        section: The section.
-        sources: Where each comes from: the rows of its config and split, and its index there.
-        questions: Of each, as it stands in the row.
-        facts: Of each, a verdict, which says its task and subset.
-        place: Key -> place in the list.
-        strata: What each is an example of.
-        views: Place -> pictures of the row, for the page's data.
-    """
-
-    section: Section
-    sources: list[tuple[LoadedRows, int]] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
-    facts: list[Verdict] = field(default_factory=list)
-    place: dict[Key, int] = field(default_factory=dict)
-    strata: list[tuple[str, ...]] = field(default_factory=list)
-    views: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-
-
 def write_page(
     sections: Sequence[Section], figures: Sequence[Figures], options: PageOptions
 ) -> Written:
@@ -130,9 +95,9 @@ def write_page(
         RunError: The page would be too large even with short replies and without pictures.
     """
     written = Written()
-    listed = [_listed(section) for section in sections]
+    listed = [list_rows(section) for section in sections]
     written.rows = sum(
-        len({(*_key(v), v.rotation) for run in s.runs for v in run.verdicts}) for s in sections
+        len({(*key_of(v), v.rotation) for run in s.runs for v in run.verdicts}) for s in sections
     )
     parts = _parts(sections, figures, options)
     frame_bytes = len(_filled(parts).encode())
@@ -153,39 +118,10 @@ def write_page(
     return written
 
 
-def _listed(section: Section) -> _Listed:
-    """Find the rows of all verdicts, in the order of the datasets."""
-    wanted: dict[tuple[str, str], dict[str, Verdict]] = {}
-    for run in section.runs:
-        for verdict in run.verdicts:
-            wanted.setdefault((verdict.config, verdict.split), {})[verdict.id] = verdict
-    found = _Listed(section)
-    for part, verdicts in wanted.items():
-        loaded = section.parts[part]
-        names = [name for name in COLUMNS_READ if name in loaded.rows.column_names]
-        for i, row in enumerate(loaded.rows.select_columns(names).to_list()):
-            if row["id"] not in verdicts:
-                continue
-            verdict = verdicts.pop(row["id"])
-            if _key(verdict) in found.place:
-                continue
-            found.place[_key(verdict)] = len(found.questions)
-            found.sources.append((loaded, i))
-            found.questions.append(question_of(row))
-            found.facts.append(verdict)
-            found.strata.append(stratum_of(row))
-        if verdicts:
-            raise RunError(
-                f"{section.name}: {len(verdicts):,} scored rows are not in the dataset, such as "
-                f"{min(verdicts)}. Score the run again."
-            )
-    return found
-
-
-def _fitting_data(listed: Sequence[_Listed], frame_bytes: int, written: Written) -> dict[str, Any]:
+def _fitting_data(listed: Sequence[Listed], frame_bytes: int, written: Written) -> dict[str, Any]:
     """Return the page's data without pictures, with replies as long as the page has room for."""
     for characters in REPLY_CHARACTERS:
-        sections = [_section_data(rows, characters) for rows in listed]
+        sections = [section_data(rows, characters) for rows in listed]
         data = {"sections": sections, "pictures": {}}
         size = frame_bytes + len(_json(data))
         if size <= MOST_PAGE_BYTES - SPARE_BYTES:
@@ -203,81 +139,8 @@ def _fitting_data(listed: Sequence[_Listed], frame_bytes: int, written: Written)
     )
 
 
-def _section_data(rows: _Listed, reply_characters: int) -> dict[str, Any]:
-    """Return a section as plain lists; texts that come again and again are numbers."""
-    subsets, tasks, questions = _Numbers(), _Numbers(), _Numbers()
-    table = []
-    for question, fact in zip(rows.questions, rows.facts, strict=True):
-        area = fact.object_area_px
-        table.append(
-            [
-                question.id,
-                subsets.of(fact.subset),
-                tasks.of(fact.task),
-                questions.of(question.question),
-                list(question.options),
-                question.answer,
-                fact.group_id,
-                None if area is None else round(area),
-            ]
-        )
-    return {
-        "name": rows.section.name,
-        "runs": [{"name": run.name} for run in rows.section.runs],
-        "subsets": subsets.texts,
-        "tasks": tasks.texts,
-        "questions": questions.texts,
-        "rows": table,
-        "verdicts": [
-            [_verdict_data(v, rows.place[_key(v)], reply_characters) for v in run.verdicts]
-            for run in rows.section.runs
-        ],
-        "views": {},
-    }
-
-
-def _verdict_data(verdict: Verdict, place: int, reply_characters: int) -> list[Any]:
-    reply = verdict.reply
-    if reply is not None and len(reply) > reply_characters:
-        reply = f"{reply[:reply_characters]} [.. {len(reply) - reply_characters:,} more characters]"
-    # What was read from a text is the text.
-    parsed = verdict.parsed if verdict.kind in ("mcq", "yes_no", "box") else ""
-    state = state_of(verdict)
-    right = round(verdict.right, 4) if state == "partly" else 0
-    error, values = verdict.error, values_text(verdict)
-    data = [place, verdict.rotation, reply, parsed, right, STATES.index(state), error, values]
-    while data[-1] in (None, ""):
-        data.pop()
-    return data
-
-
-def state_of(verdict: Verdict) -> str:
-    """Return how a verdict is called: wrong, right, partly, unparsed or error."""
-    if verdict.error is not None:
-        return "error"
-    if verdict.unparsed:
-        return "unparsed"
-    if verdict.right >= 1:
-        return "right"
-    return "partly" if verdict.right > 0 else "wrong"
-
-
-class _Numbers:
-    """Texts, each once, by number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._number: dict[str, int] = {}
-
-    def of(self, text: str) -> int:
-        if text not in self._number:
-            self._number[text] = len(self.texts)
-            self.texts.append(text)
-        return self._number[text]
-
-
 def _add_pictures(
-    listed: Sequence[_Listed], options: PageOptions, room: int, written: Written
+    listed: Sequence[Listed], options: PageOptions, room: int, written: Written
 ) -> dict[str, str]:
     """Make crops, put the first ones into the page and the others beside it.
 
@@ -285,23 +148,23 @@ def _add_pictures(
         Name -> data URL of the crops in the page.
     """
     embedded: dict[str, str] = {}
-    for rows, share in zip(listed, _shares(listed, options.embedded), strict=True):
-        inside = _draw(rows, share, options.seed)
+    for rows, share in zip(listed, shares_of(listed, options.embedded), strict=True):
+        inside = draw_rows(rows, share, options.seed)
         into_page = set(inside)
         beside = options.pictures is not None
         outside = [i for i in range(len(rows.questions)) if beside and i not in into_page]
-        for place, made in _views(rows, [*inside, *outside], options.workers):
+        for place, made in row_pictures(rows, [*inside, *outside], options.workers):
             if made is None:
                 written.unreadable += 1
                 continue
-            names = [_crop_name(crop) for crop in made.crops]
+            names = [crop_name(crop) for crop in made.crops]
             if place in into_page:
                 urls = {
-                    name: _data_url(crop)
+                    name: data_url(crop)
                     for name, crop in zip(names, made.crops, strict=True)
                     if name not in embedded
                 }
-                views = _described(made, names)
+                views = describe(made, names)
                 size = len(_json(urls)) + len(_json({place: views}))
                 if size <= room:
                     room -= size
@@ -311,7 +174,9 @@ def _add_pictures(
                     continue
             if options.pictures is not None:
                 folder = options.pictures
-                views = _described(made, [_write_beside(c, options, folder) for c in made.crops])
+                views = describe(
+                    made, [write_beside(c, folder, options.out.parent) for c in made.crops]
+                )
                 # Marks of many thousand rows have to fit, too.
                 size = len(_json({place: views}))
                 if size <= room:
@@ -319,114 +184,6 @@ def _add_pictures(
                     rows.views[place] = views
                     written.beside += 1
     return embedded
-
-
-def _described(made: RowPictures, pictures: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        _view(crop, made.marks if i == 0 else (), picture)
-        for i, (crop, picture) in enumerate(zip(made.crops, pictures, strict=True))
-    ]
-
-
-def _shares(listed: Sequence[_Listed], most: int) -> list[int]:
-    """Divide the rows with pictures among the sections as evenly as these allow."""
-    shares = [0] * len(listed)
-    left = most
-    for rank, i in enumerate(sorted(range(len(listed)), key=lambda i: len(listed[i].questions))):
-        shares[i] = min(len(listed[i].questions), left // (len(listed) - rank))
-        left -= shares[i]
-    return shares
-
-
-def _draw(rows: _Listed, count: int, seed: int) -> list[int]:
-    """Choose rows for pictures: those that some run got wrong first, evenly over the sub-tasks."""
-    missed = {
-        rows.place[_key(verdict)]
-        for run in rows.section.runs
-        for verdict in run.verdicts
-        if state_of(verdict) != "right"
-    }
-    everything = range(len(rows.questions))
-    wrong = [i for i in everything if i in missed]
-    right = [i for i in everything if i not in missed]
-    chosen = _choose(rows, wrong, count, seed)
-    return chosen + _choose(rows, right, count - len(chosen), seed)
-
-
-def _choose(rows: _Listed, places: Sequence[int], count: int, seed: int) -> list[int]:
-    if count <= 0 or not places:
-        return []
-    asked = [{"id": rows.questions[i].id, "task": "\x1f".join(rows.strata[i])} for i in places]
-    return [places[i] for i in choose_rows(asked, count, seed)]
-
-
-def _views(
-    rows: _Listed, chosen: Sequence[int], workers: int
-) -> Iterator[tuple[int, RowPictures | None]]:
-    """Yield place and pictures of each chosen row, in order; None where one cannot be read."""
-    said: dict[Key, list[Verdict]] = {}
-    for run in rows.section.runs:
-        for verdict in run.verdicts:
-            said.setdefault(_key(verdict), []).append(verdict)
-    stored: dict[int, Any] = {}
-
-    def jobs() -> Iterator[RowJob]:
-        for place in chosen:
-            loaded, index = rows.sources[place]
-            if id(loaded) not in stored:
-                stored[id(loaded)] = loaded.undecoded()
-            row = stored[id(loaded)][index]
-            columns = loaded.picture_columns
-            there = bool(columns) and all(row[name] is not None for name in columns)
-            yield RowJob(
-                pictures_of(row, columns) if there else (),
-                marks_of(row),
-                _answer_shapes(rows.questions[place], said[_key(rows.facts[place])]),
-            )
-
-    processes = max(1, min(workers, len(chosen) // JOBS_PER_WORKER))
-    return zip(chosen, in_order(make_crops, jobs(), workers=processes), strict=True)
-
-
-def _answer_shapes(question: Question, verdicts: Iterable[Verdict]) -> tuple[Numbers, ...]:
-    """Return the boxes and points that are right or were answered, to be seen in the crop."""
-    if not question.options:
-        return tuple(shape for v in verdicts if v.kind == "box" for shape in shapes_in(v.parsed))
-    n = len(question.options)
-    letters = [(question.answer, 0), *((v.parsed, v.rotation) for v in verdicts if v.parsed)]
-    chosen = {(LETTERS.index(letter) + rotation) % n for letter, rotation in letters}
-    return tuple(shape for i in sorted(chosen) for shape in shapes_in(question.options[i]))
-
-
-def _crop_name(crop: Crop) -> str:
-    """Name a crop by its bytes: rows about the same part of a picture share it."""
-    return blake2b(crop.data, digest_size=8).hexdigest()
-
-
-def _view(crop: Crop, marks: Sequence[Mark], picture: str) -> dict[str, Any]:
-    return {
-        "picture": picture,
-        "frame": list(crop.window),
-        "marks": [{"role": m.role, "label": m.label, "shapes": _plain(m.shapes)} for m in marks],
-    }
-
-
-def _plain(shapes: Iterable[Numbers]) -> list[list[float]]:
-    return [[int(x) if x == int(x) else x for x in shape] for shape in shapes]
-
-
-def _data_url(crop: Crop) -> str:
-    return f"data:image/webp;base64,{b64encode(crop.data).decode('ascii')}"
-
-
-def _write_beside(crop: Crop, options: PageOptions, folder: Path) -> str:
-    """Write a crop into the folder of pictures; return its address as seen from the page."""
-    file = folder / f"{_crop_name(crop)}.webp"
-    if not file.exists():
-        partial = file.with_name(f".{file.name}.incomplete")
-        partial.write_bytes(crop.data)
-        partial.replace(file)
-    return quote(Path(os.path.relpath(file, options.out.parent)).as_posix())
 
 
 def _parts(

@@ -19,7 +19,7 @@ from soubench.builders.errors import PictureError
 from soubench.cli import main
 from soubench.inference.chat import Picture
 from soubench.inference.dataset_rows import open_rows
-from soubench.inference.report import charts, svg
+from soubench.inference.report import charts, pictures, svg
 from soubench.inference.report import page as page_module
 from soubench.inference.report.crops import LONGEST_SIDE_PX, window_of
 from soubench.inference.report.figures import figures_of
@@ -44,14 +44,15 @@ def runs(small_cache, tmp_path_factory, installed_metrics):
     return made
 
 
-def report(out, *arguments):
-    assert main(["report", *map(str, arguments), "--out", str(out), "--workers=1"]) == 0
+def report(out, *arguments, embed=0):
+    command = ["report", *map(str, arguments), "--out", str(out), "--workers=1"]
+    assert main([*command, f"--embed={embed}"]) == 0
     return Page(out)
 
 
 def decoded(url):
     head, _, data = url.partition(",")
-    assert head == "data:image/webp;base64"
+    assert head == "data:image/jpeg;base64"
     return Image.open(io.BytesIO(base64.b64decode(data)))
 
 
@@ -61,7 +62,7 @@ def test_examples_in_docstrings_hold(module):
 
 
 def test_the_page_is_one_file_that_refers_to_nothing_else(built, runs, tmp_path):
-    page = report(tmp_path / "report.html", runs["mixed"], runs["oracle"])
+    page = report(tmp_path / "report.html", runs["mixed"], runs["oracle"], embed=300)
     assert all(link.startswith(("#", "data:")) for link in page.links), page.links
     assert "default-src 'none'" in page.text
     assert "@import" not in page.text
@@ -114,50 +115,46 @@ def test_the_table_shows_what_scores_json_says(built, runs, tmp_path):
 def test_the_same_runs_give_the_same_bytes_on_any_number_of_workers(
     built, runs, tmp_path, monkeypatch
 ):
-    first = report(tmp_path / "a.html", runs["mixed"]).text
-    assert report(tmp_path / "b.html", runs["mixed"]).text == first
-    monkeypatch.setattr(page_module, "JOBS_PER_WORKER", 1)
+    first = report(tmp_path / "a.html", runs["mixed"], embed=300).text
+    assert report(tmp_path / "b.html", runs["mixed"], embed=300).text == first
+    monkeypatch.setattr(pictures, "ROWS_PER_WORKER", 1)
     command = ["report", str(runs["mixed"]), "--out", str(tmp_path / "c.html"), "--workers=2"]
     assert main(command) == 0
     assert (tmp_path / "c.html").read_text() == first
 
 
 def test_the_seed_draws_other_pictures(built, runs, tmp_path):
-    views = [
-        set(
-            report(tmp_path / "a.html", runs["mixed"], "--embed=6", f"--seed={seed}").data[
-                "sections"
-            ][0]["views"]
-        )
-        for seed in (0, 1)
+    pages = [
+        report(tmp_path / "a.html", runs["mixed"], f"--seed={seed}", embed=6) for seed in (0, 1)
     ]
-    assert [len(v) for v in views] == [6, 6]
-    assert views[0] != views[1]
+    first, second = (set(page.data["sections"][0]["views"]) for page in pages)
+    assert len(first) == len(second) == 6
+    assert first != second
 
 
 def test_rows_that_were_missed_get_pictures_first(built, runs, tmp_path):
-    page = report(tmp_path / "a.html", runs["mixed"], runs["oracle"], "--embed=10")
+    page = report(tmp_path / "a.html", runs["mixed"], runs["oracle"], embed=10)
     of = page.data["sections"][0]
     missed = {row for row, _, _, _, _, state, *_ in of["verdicts"][0] if state != 1}
     assert len(missed) > 10
     assert set(map(int, of["views"])) <= missed
-    everything = report(tmp_path / "b.html", runs["mixed"], f"--embed={len(missed) + 2}")
+    everything = report(tmp_path / "b.html", runs["mixed"], embed=len(missed) + 2)
     shown = set(map(int, everything.data["sections"][0]["views"]))
     assert missed < shown
     assert len(shown) == len(missed) + 2
 
 
 def test_crops_are_small_and_show_the_part_of_the_picture_that_they_say(built, runs, tmp_path):
-    page = report(tmp_path / "a.html", runs["mixed"])
+    page = report(tmp_path / "a.html", runs["mixed"], embed=300)
     of = page.data["sections"][0]
-    pictures = {row["id"]: row["image"] for row in open_rows("sou-vqa", "aerial", None).rows}
-    assert len(of["views"]) == len(of["rows"]) == len(pictures)
+    images = {row["id"]: row["image"] for row in open_rows("sou-vqa", "aerial", None).rows}
+    assert len(of["views"]) == len(of["rows"]) == len(images)
     for place, (view,) in of["views"].items():
         crop = decoded(page.data["pictures"][view["picture"]]).convert("RGB")
         x, y, w, h = view["frame"]
         assert max(crop.size) <= LONGEST_SIDE_PX
         assert crop.width / crop.height == pytest.approx(w / h, rel=0.02)
-        part = pictures[of["rows"][int(place)][0]].convert("RGB").crop((x, y, x + w, y + h))
+        part = images[of["rows"][int(place)][0]].convert("RGB").crop((x, y, x + w, y + h))
         size = (32, 32)
         near = np.abs(
             np.asarray(part.resize(size, Image.Resampling.BOX), float)
@@ -171,7 +168,7 @@ def test_crops_are_small_and_show_the_part_of_the_picture_that_they_say(built, r
 
 
 def test_what_a_question_is_about_is_marked(built, runs, tmp_path):
-    page = report(tmp_path / "a.html", runs["mixed"])
+    page = report(tmp_path / "a.html", runs["mixed"], embed=300)
     of = page.data["sections"][0]
     rows = {row["id"]: row for row in open_rows("sou-vqa", "aerial", None).columns()}
     seen = set()
@@ -193,8 +190,8 @@ def test_all_other_pictures_lie_beside_the_page_once_each(built, runs, tmp_path)
     page = report(
         tmp_path / "a b" / "r.html",
         runs["mixed"],
-        "--embed=5",
         f"--pictures={tmp_path / 'a b' / 'pictures 1'}",
+        embed=5,
     )
     of = page.data["sections"][0]
     assert len(of["views"]) == len(of["rows"])
@@ -209,7 +206,7 @@ def test_all_other_pictures_lie_beside_the_page_once_each(built, runs, tmp_path)
 def test_the_page_keeps_to_its_size(built, runs, tmp_path, monkeypatch, limit, capsys):
     long = change(make_run(tmp_path / "long"), {i: "A" + "x" * 3000 for i in range(40)})
     monkeypatch.setattr(page_module, "MOST_PAGE_BYTES", limit)
-    found = report(tmp_path / "a.html", long)
+    found = report(tmp_path / "a.html", long, embed=300)
     assert (tmp_path / "a.html").stat().st_size <= limit
     replies = [said[0] for said in found.verdicts().values()]
     if limit == 120_000:
@@ -229,7 +226,7 @@ def test_a_page_that_cannot_be_small_enough_is_refused(built, runs, tmp_path, mo
 
 def test_runs_over_different_data_get_sections_of_their_own(built, runs, tmp_path):
     shapes = make_run(tmp_path / "shapes", dataset="primitive-shapes", config="tuple")
-    page = report(tmp_path / "a.html", runs["mixed"], shapes, runs["oracle"])
+    page = report(tmp_path / "a.html", runs["mixed"], shapes, runs["oracle"], embed=300)
     names = [section["name"] for section in page.data["sections"]]
     assert names == ["sou-vqa aerial test", "primitive-shapes tuple test"]
     assert page.heads[:2] == names
@@ -292,7 +289,7 @@ def test_boxes_masks_and_several_pictures(tmp_path, monkeypatch):
     made.to_parquet(folder / "test.parquet")
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "run", dataset="./own", config="default", model="baseline:oracle")
-    page = report(tmp_path / "a.html", run)
+    page = report(tmp_path / "a.html", run, embed=300)
     (section,) = page.data["sections"]
     views = {section["rows"][int(place)][0]: found for place, found in section["views"].items()}
     assert {row: len(found) for row, found in views.items()} == {"box": 2, "mask": 1, "yes": 1}
@@ -312,7 +309,7 @@ def test_pictures_that_are_gone_leave_the_rest_of_the_page(built, runs, tmp_path
         raise PictureError("picture_missing", "gone")
 
     monkeypatch.setattr(Picture, "open", missing)
-    found = report(tmp_path / "a.html", runs["mixed"])
+    found = report(tmp_path / "a.html", runs["mixed"], embed=300)
     assert found.data["sections"][0]["views"] == {}
     assert "The pictures of 72 rows could not be read." in found.text
 
@@ -332,7 +329,7 @@ def test_scores_over_parameters_where_they_are_known(built, tmp_path):
 
 def test_plots_are_png_and_the_same_each_time(built, runs, tmp_path):
     for name in ("a", "b"):
-        report(tmp_path / "r.html", runs["mixed"], "--embed=0", f"--plots={tmp_path / name}")
+        report(tmp_path / "r.html", runs["mixed"], f"--plots={tmp_path / name}")
     first, second = (sorted((tmp_path / name).iterdir()) for name in ("a", "b"))
     assert {p.name for p in first} >= {
         "sou_tables_3_and_6-aerial.png",
@@ -382,8 +379,8 @@ def test_models_of_the_same_name_are_told_apart(built, runs, tmp_path):
 
 
 def test_published_figures_stand_beside_once(built, runs, tmp_path):
-    page = report(tmp_path / "a.html", runs["mixed"], runs["oracle"], "--published", "--embed=0")
-    plain = report(tmp_path / "b.html", runs["mixed"], runs["oracle"], "--embed=0")
+    page = report(tmp_path / "a.html", runs["mixed"], runs["oracle"], "--published")
+    plain = report(tmp_path / "b.html", runs["mixed"], runs["oracle"])
     # One line per group: aerial and its three subsets.
     assert page.text.count("Human Performance *") == 4
     assert "Human Performance" not in plain.text
