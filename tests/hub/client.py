@@ -71,8 +71,10 @@ def offline():
         constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = False
 
 
-def soubench(*arguments, cache, token=TOKEN, shard_bytes=None):
+def soubench(*arguments, cache, token=TOKEN, shard_bytes=None, xet=False):
     """Run a command; return status, what it printed, what it complained, how long it waited."""
+    from huggingface_hub import constants
+
     from soubench.builders.publishing import picture_parquet
     from soubench.cli import main
 
@@ -84,6 +86,7 @@ def soubench(*arguments, cache, token=TOKEN, shard_bytes=None):
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(mock.patch.dict(os.environ, {"HF_TOKEN": token or ""}))
+        stack.enter_context(mock.patch.object(constants, "HF_HUB_DISABLE_XET", not xet))
         if shard_bytes:
             stack.enter_context(mock.patch.object(picture_parquet, "SHARD_BYTES", shard_bytes))
             stack.enter_context(mock.patch.object(picture_parquet, "ROW_GROUP_BYTES", 1))
@@ -222,6 +225,17 @@ def build_all(home):
     with contextlib.redirect_stderr(io.StringIO()):
         for build in BUILDS:
             build(home)
+
+
+def xet_hashes(contents, folder):
+    """Return SHA-256 -> the hash that hf_xet has for a content."""
+    import hf_xet
+
+    paths = {digest: Path(folder) / digest for digest in contents}
+    for digest, path in paths.items():
+        path.write_bytes(contents[digest])
+    files = hf_xet.hash_files([str(path) for path in paths.values()])
+    return {digest: file.hash for digest, file in zip(paths, files, strict=True)}
 
 
 # Spaces

@@ -144,6 +144,9 @@ class Hub:
         self.blobs: dict[str, bytes] = {}  # git oid -> content of regular files
         self.objects: dict[str, bytes] = {}  # SHA-256 -> content of LFS files
         self.parts: dict[tuple[str, int], bytes] = {}
+        # Where hf_xet keeps its chunks, if at all; and SHA-256 -> its own hash of that content.
+        self.xet_folder = ""
+        self.xet_hashes: dict[str, str] = {}
         self._servers = [
             _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self, "app": a}))
             for a in (_API, _STORAGE)
@@ -546,6 +549,12 @@ def _resolve(http: _Handler, kinds: str | None, id: str, revision: str, path: st
             "X-Linked-ETag": f'"{blob.sha256}"',
             "Location": f"{http.hub.storage}/lfs/{blob.sha256}?signature=of-the-hub",
         }
+        if http.hub.xet_folder and blob.sha256 in http.hub.xet_hashes:
+            address = (
+                f"{http.hub.endpoint}/api/{kinds or 'models'}/{id}/xet-read-token/{commit.oid}"
+            )
+            headers["X-Xet-Hash"] = http.hub.xet_hashes[blob.sha256]
+            headers["Link"] = f'<{address}>; rel="xet-auth"'
         return 302, b"", headers
     return _ranged(http, http.hub.content(blob), headers)
 
@@ -674,6 +683,8 @@ def _commit(http: _Handler, kinds: str, id: str, revision: str):
                 files[value["path"]] = hub.regular(base64.b64decode(value["content"]))
             case "lfsFile":
                 oid = value["oid"]
+                if hub.xet_folder and oid in hub.xet_hashes:
+                    repo.stored.add(oid)
                 if oid not in repo.stored:
                     raise Refused(400, f"Invalid LFS pointer: {oid} is not stored")
                 size = len(hub.objects[oid])
@@ -721,6 +732,22 @@ def _delete_tag(http: _Handler, kinds: str, id: str, name: str):
     if repo.tags.pop(unquote(name), None) is None:
         raise Refused(404, "no such tag", "RevisionNotFound")
     return {}
+
+
+@_route(_API, "GET", _REPO + "/xet-(?P<what>read|write)-token/(?P<revision>[^/]+)")
+def _xet_token(http: _Handler, kinds: str, id: str, what: str, revision: str):
+    _ = http.repo(kinds, id) if what == "read" else _may_write(http, kinds, id)
+    answer = {
+        "casUrl": f"local://{http.hub.xet_folder}",
+        "accessToken": "xet",
+        "exp": int(time.time()) + 3600,
+    }
+    headers = {
+        "X-Xet-Cas-Url": answer["casUrl"],
+        "X-Xet-Access-Token": answer["accessToken"],
+        "X-Xet-Token-Expiration": str(answer["exp"]),
+    }
+    return 200, json.dumps(answer).encode(), headers
 
 
 # The storage, on an origin of its own: addresses are signed, and tokens have no business there

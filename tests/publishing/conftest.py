@@ -28,7 +28,7 @@ def _no_faults_left(hub):
     yield
     left = [fault for fault in hub.faults if fault.times]
     hub.faults.clear()
-    hub.page_size, hub.part_bytes = 1000, 0
+    hub.page_size, hub.part_bytes, hub.xet_folder = 1000, 0, ""
     assert not left
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from hub import client as clients
@@ -118,6 +119,30 @@ def test_large_files_go_in_parts_and_long_listings_come_in_pages(hub, client, pu
     assert hub.requests("GET", "/datasets/org/parts/tree/.*cursor=4")
     expected = client(clients.digests, "my-set", "all", cache=built / "cache", built=True)
     assert client(clients.digests, "org/parts", "all", streaming=True) == expected
+
+
+@pytest.mark.skipif(
+    version("hf-xet") != "1.8.0", reason="a storage in a folder is an aid of hf-xet's own tests"
+)
+def test_with_xet_storage_as_the_hub_has_it_by_default(hub, client, push, built, tmp_path):
+    assert push("my-set", "org/not-xet", ALL)[0] == 0
+    for folder in ("storage", "contents", "cache"):
+        (tmp_path / folder).mkdir()
+    stored = {digest: hub.objects[digest] for digest in hub.repo("dataset", "org/not-xet").stored}
+    hub.xet_hashes = client(clients.xet_hashes, stored, tmp_path / "contents")
+    hub.xet_folder = str(tmp_path / "storage")
+    status, _, err, _ = push("my-set", "org/xet", ALL, "--tag", "v1.0.0", xet=True)
+    assert status == 0, err
+    assert not hub.requests("PUT", "/datasets/org/xet/")
+    assert not hub.requests("POST", "/datasets/org/xet.git/")
+    seen = len(hub.log)
+    pull = ("pull", "org/xet", "--revision", "v1.0.0")
+    status, _, err, _ = client(clients.soubench, *pull, cache=tmp_path / "cache", xet=True)
+    assert status == 0, err
+    assert not hub.requests("GET", "/lfs/", seen)
+    expected = client(clients.digests, "my-set", "all", cache=built / "cache", built=True)
+    found = client(clients.digests, "my-set", "all", cache=tmp_path / "cache", built=True)
+    assert found == expected
 
 
 def test_a_download_that_is_cut_off_goes_on(hub, client, push, built, tmp_path):
