@@ -301,8 +301,9 @@ def load_pools(path: Path) -> dict[str, dict[str, list[str]]]:
         problem = str(error)
     if problem:
         raise FormatError(
-            f"{path}: expected lists of texts for {', '.join(OPEN_TASKS)}, or a table of such lists "
-            f'by aspect or scene type, as UI = ["training"] or [TAI] season = ["winter"]; {problem}.'
+            f"{path}: expected lists of texts for {', '.join(OPEN_TASKS)}, or a table of such "
+            'lists by aspect or scene type, as UI = ["training"] or [TAI] season = ["winter"]; '
+            f"{problem}."
         )
     return {
         task: {"": parts} if isinstance(parts, list) else dict(parts)
@@ -336,7 +337,9 @@ def _read(
             if one.record.id in ids:
                 refuse(
                     one.record.id,
-                    RecordError("duplicate_id", f"{one.where}: a record has the same id"),
+                    RecordError(
+                        "duplicate_id", f"{one.where}: a record has the id {one.record.id!r}, too"
+                    ),
                 )
             else:
                 found.append(one)

@@ -15,6 +15,7 @@ from soubench.builders.rrs.taxonomy import (
     COMPASS_DIRECTIONS,
     PICTURE_DIRECTIONS,
 )
+from soubench.builders.sources._door import shoelace_area
 
 MIN_SIDE_PX = 4.0
 """Smaller objects are not referred to: no one can point at them."""
@@ -27,6 +28,8 @@ SECTOR_MARGIN_DEG = 7.5
 """No direction is asked for that lies closer to the border of its sector."""
 ELONGATED_RATIO = 2.5
 """A structure has an axis if its oriented box is this much longer than it is wide."""
+RECTANGLE_TOLERANCE = 0.1
+"""Labelled corners are rounded, and some are no rectangle at all."""
 MIN_DISTANCE_SHARE = 0.1
 """Distances that are asked for are at least this share of the picture's diagonal."""
 
@@ -59,14 +62,49 @@ class Figure:
         return (x1 + x2) / 2, (y1 + y2) / 2
 
     @property
-    def sides_px(self) -> tuple[float, float] | None:
-        """Longer and shorter side of its oriented box; None if it has none."""
+    def quad_area_px(self) -> float | None:
+        """Area of its oriented box in px²; None if it has none."""
         quad = self.object.quad_xy8
-        if quad is None:
+        return None if quad is None else shoelace_area(quad[0::2], quad[1::2])
+
+    @property
+    def axis(self) -> "Axis | None":
+        """Its sides and direction; None without an oriented box that is a rectangle."""
+        quad = self.object.quad_xy8
+        return None if quad is None else axis_of(quad)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A rectangle without its place.
+
+    Attributes:
+        length_px: Its longer side.
+        width_px: Its shorter side.
+        angle_deg: Direction of the longer side, degrees clockwise from the top edge, 0 to 180.
+    """
+
+    length_px: float
+    width_px: float
+    angle_deg: float
+
+
+def axis_of(quad_xy8: Sequence[float]) -> Axis | None:
+    """Return sides and direction of a quadrilateral; None if it is not nearly a rectangle.
+
+    Opposite sides, and the diagonals, differ by at most `RECTANGLE_TOLERANCE` of the longer one.
+
+    >>> axis_of((0, 0, 30, 0, 30, 10, 0, 10))
+    Axis(length_px=30.0, width_px=10.0, angle_deg=90.0)
+    """
+    a, b, c, d = (complex(quad_xy8[i], quad_xy8[i + 1]) for i in range(0, 8, 2))
+    for one, other in ((b - a, c - d), (c - b, d - a), (c - a, d - b)):
+        if abs(abs(one) - abs(other)) > RECTANGLE_TOLERANCE * max(abs(one), abs(other)):
             return None
-        first = hypot(quad[2] - quad[0], quad[3] - quad[1])
-        second = hypot(quad[4] - quad[2], quad[5] - quad[3])
-        return max(first, second), min(first, second)
+    first, second = ((b - a) + (c - d)) / 2, ((c - b) + (d - a)) / 2
+    longer, shorter = (first, second) if abs(first) >= abs(second) else (second, first)
+    angle = picture_angle_deg((0.0, 0.0), (longer.real, longer.imag)) % 180
+    return Axis(abs(longer), abs(shorter), angle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +173,9 @@ def _singled_out(
 def _sizes(members: Sequence[Figure]) -> Iterator[list[float]]:
     """Yield every measure of size that all members have."""
     yield [(m.box_xyxy[2] - m.box_xyxy[0]) * (m.box_xyxy[3] - m.box_xyxy[1]) for m in members]
-    sides = [m.sides_px for m in members]
-    if all(s is not None for s in sides):
-        yield [s[0] * s[1] for s in sides if s is not None]
+    quads = [m.quad_area_px for m in members]
+    if all(area is not None for area in quads):
+        yield [area for area in quads if area is not None]
     masks = [m.mask for m in members]
     if all(mask is not None for mask in masks):
         yield [float(mask_area_px(mask)) for mask in masks if mask is not None]
@@ -222,13 +260,11 @@ def compass_axis(bearing_deg: float) -> str | None:
 
 
 def bearing_deg(figure: Figure, north_deg: float) -> float | None:
-    """Return the bearing of the longer side of an elongated oriented box, 0 to 180; else None."""
-    quad, sides = figure.object.quad_xy8, figure.sides_px
-    if quad is None or sides is None or sides[0] < ELONGATED_RATIO * sides[1]:
+    """Return the bearing of the longer side of an elongated rectangle, 0 to 180; else None."""
+    axis = figure.axis
+    if axis is None or axis.length_px < ELONGATED_RATIO * axis.width_px:
         return None
-    first = hypot(quad[2] - quad[0], quad[3] - quad[1])
-    start, end = (quad[0:2], quad[2:4]) if first == sides[0] else (quad[2:4], quad[4:6])
-    return (picture_angle_deg(start, end) - north_deg) % 180
+    return (axis.angle_deg - north_deg) % 180
 
 
 def _center(box: Box) -> tuple[float, float]:

@@ -550,10 +550,10 @@ def _distance(s: Subject) -> Iterator[Draft]:
         return
     lengths: list[tuple[str, dict[str, str], float, list[Box]]] = []
     for named in s.named:
-        sides = named.figure.sides_px
-        if sides is not None and bearing_deg(named.figure, 0.0) is not None:
+        axis = named.figure.axis
+        if axis is not None and bearing_deg(named.figure, 0.0) is not None:
             box = named.figure.box_xyxy
-            lengths.append(("DC_length", {"target": named.text}, sides[0], [box]))
+            lengths.append(("DC_length", {"target": named.text}, axis.length_px, [box]))
     least = MIN_DISTANCE_SHARE * hypot(*s.size_wh)
     for a, b in _pairs(s.named, s.rng(Task.DC, "pair")):
         far = distance_px(a.figure, b.figure)
@@ -589,11 +589,10 @@ def _area_calculation(s: Subject) -> Iterator[Draft]:
         figure = named.figure
         if figure.mask is not None:
             areas.append((named.text, float(mask_area_px(figure.mask)), figure.box_xyxy))
-        elif figure.sides_px is not None:
+        elif figure.axis is not None and figure.quad_area_px is not None:
             # An oriented box proves its own area, not that of what it holds.
-            longer, shorter = figure.sides_px
             text = s.prompts.words("rectangle", target=named.text)
-            areas.append((text, longer * shorter, figure.box_xyxy))
+            areas.append((text, figure.quad_area_px, figure.box_xyxy))
     if not areas:
         return s.cannot(Task.AC, "nothing_to_measure")
     text, px, box = s.rng(Task.AC, "target").choice(areas)

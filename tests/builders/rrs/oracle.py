@@ -8,6 +8,7 @@ import math
 import re
 
 import numpy as np
+import pytest
 import shapely
 from pycocotools import mask as coco
 
@@ -160,6 +161,16 @@ def mask_area(o):
     return shapely.union_all([shapely.Polygon(points(p)) for p in o["mask"]["polygons"]]).area
 
 
+def rectangle_sides(o):
+    """The four sides of an oriented box; fails if it is not nearly a rectangle."""
+    corners = points(o["quad_xy8"])
+    assert math.dist(corners[0], corners[2]) == pytest.approx(
+        math.dist(corners[1], corners[3]), rel=0.12
+    )
+    following = [*corners[1:], corners[0]]
+    return [(b[0] - a[0], b[1] - a[1]) for a, b in zip(corners, following, strict=True)]
+
+
 def quad_area(o):
     return shapely.Polygon(points(o["quad_xy8"])).area if o.get("quad_xy8") else None
 
@@ -288,10 +299,7 @@ def absolute_position(row, record, size_wh):
         bearing = math.radians(own[0]["bearing_deg"])
         vector = (math.sin(bearing), -math.cos(bearing))
     else:
-        corners = points(refers_to(target, record, size_wh)["quad_xy8"])
-        sides = [
-            (corners[i + 1][0] - corners[i][0], corners[i + 1][1] - corners[i][1]) for i in range(3)
-        ]
+        sides = rectangle_sides(refers_to(target, record, size_wh))
         longest = max(sides, key=lambda side: math.hypot(*side))
         vector = as_if_north_up(longest, record)
     assert right(row) == nearest(vector, AXES, axis=True)
@@ -329,8 +337,7 @@ def distance(row, record, size_wh):
     own = [m for m in said(record.get("measurements", []), target=target) if m["kind"] != "area"]
     if own:
         return measured(row, own[0]["value"], "m")
-    corners = points(refers_to(target, record, size_wh)["quad_xy8"])
-    side = max(math.dist(corners[i], corners[i + 1]) for i in range(3))
+    side = max(math.hypot(*s) for s in rectangle_sides(refers_to(target, record, size_wh)))
     return measured(row, side * record["gsd_m"], "m")
 
 
