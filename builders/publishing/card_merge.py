@@ -67,6 +67,8 @@ def read_card(text: str) -> tuple[dict[str, Any], str]:
     Raises:
         YAMLError: The head is not YAML.
     """
+    # As web editors and other systems may write it.
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n") + "\n"
     if not text.startswith("---\n"):
         return {}, text
     head, _, body = text[4:].partition("\n---\n")

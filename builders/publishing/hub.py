@@ -5,6 +5,7 @@ Everything that a command sends goes into one commit on top of the head that it 
 sees them, and an upload that starts again sends only what the Hub does not have yet.
 """
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,6 @@ from huggingface_hub import (
     HfApi,
     constants,
     get_token,
-    logging,
 )
 from huggingface_hub.errors import (
     HfHubHTTPError,
@@ -32,10 +32,8 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import (  # type: ignore[attr-defined]  # re-exported without saying so
-    are_progress_bars_disabled,
-    disable_progress_bars,
-    enable_progress_bars,
     parse_ratelimit_headers,
     validate_repo_id,
 )
@@ -45,6 +43,7 @@ from soubench.builders.errors import PublishError
 Kind = Literal["dataset", "space"]
 Content = Path | bytes
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 MAIN = "main"
 WAITS_S = (1, 2, 4, 8, 16, 32, 60, 120)
@@ -146,18 +145,27 @@ class Repository:
         with self.explained():
             return Path(patiently(download)).read_bytes()
 
-    def prepare(self, *, private: bool, space_sdk: str | None = None) -> None:
-        """Make sure that there is a repository and that we may write to it.
+    def check_token(self) -> None:
+        """Make sure early that there is a token, and that the Hub knows it.
 
         Raises:
-            PublishError: No token, or not one that may write there; a public repository where a
-                private one was asked for; a repository of another type has the name.
+            PublishError: It is not so.
         """
         if get_token() is None:
             raise PublishError(
                 "expected a token of the Hub, found none. Run hf auth login with a token that may "
                 "write, or set HF_TOKEN."
             )
+        with self.explained():
+            patiently(self._api.whoami)
+
+    def prepare(self, *, private: bool, space_sdk: str | None = None) -> None:
+        """Make sure that there is a repository.
+
+        Raises:
+            PublishError: It may not be made; it is public where a private one was asked for; a
+                repository of another type has the name.
+        """
         if not self.look():
             with self.explained():
                 patiently(self._refuse_other_types)
@@ -188,7 +196,7 @@ class Repository:
     def upload(self, files: Mapping[str, Content]) -> None:
         """Upload large files ahead of their commit; what the Hub has already is not sent again."""
         additions = [CommitOperationAdd(path, content) for path, content in files.items()]
-        with self.explained():
+        with self.explained(), self._refusals():
             patiently(
                 lambda: self._api.preupload_lfs_files(
                     self.id, additions, repo_type=self.kind, free_memory=False
@@ -226,7 +234,7 @@ class Repository:
             )
             return str(done.oid)
 
-        with self.explained():
+        with self.explained(), self._refusals():
             return patiently(once)
 
     def changes(self, target: Target) -> list[Change]:
@@ -243,16 +251,12 @@ class Repository:
         return found
 
     def check_tag(self, tag: str | None, target: Target) -> None:
-        """Refuse a tag that names something else already.
+        """Refuse a tag that names other content already.
 
         Raises:
-            PublishError: It does, or it is no name for a tag.
+            PublishError: It does.
         """
-        if tag is None:
-            return
-        if not TAG.fullmatch(tag):
-            raise PublishError(f"--tag expects a name such as v1.0.0; got {tag!r}.")
-        if tag not in self.tags:
+        if tag is None or tag not in self.tags:
             return
         unchanged = all(change.what == "same" for change in self.changes(target))
         if self.tags[tag] != self.head or not unchanged:
@@ -297,6 +301,17 @@ class Repository:
         return self._digests[content]
 
     @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turn what the client makes of content that the Hub refuses into a message of ours."""
+        try:
+            yield
+        except ValueError as error:
+            if isinstance(error, HfHubHTTPError):
+                raise
+            said = " ".join(ADDRESS.sub("..", str(error)).split())[:300]
+            raise PublishError(f"{self.id}: the Hub refuses what is to be sent. {said}") from error
+
+    @contextmanager
     def explained(self) -> Iterator[None]:
         """Turn what the Hub's client raises into one message, without addresses or tokens."""
         try:
@@ -307,6 +322,16 @@ class Repository:
             raise PublishError(_explain(_root(error), self.id, self.kind)) from error
         except _FAILURES as error:
             raise PublishError(_explain(_root(error), self.id, self.kind)) from error
+
+
+def check_tag_name(tag: str | None) -> None:
+    """Refuse what is no name for a tag.
+
+    Raises:
+        PublishError: It is none.
+    """
+    if tag is not None and not TAG.fullmatch(tag):
+        raise PublishError(f"--tag expects a name such as v1.0.0; got {tag!r}.")
 
 
 def patiently(call: Callable[[], T]) -> T:
@@ -330,8 +355,15 @@ def patiently(call: Callable[[], T]) -> T:
                     raise
             elif isinstance(cause, OfflineModeIsEnabled | LocalEntryNotFoundError):
                 raise
+        _log.warning("%s; trying again in %d s", _in_short(cause), wait_s)
         time.sleep(wait_s)
     return call()
+
+
+def _in_short(error: BaseException) -> str:
+    if isinstance(error, HfHubHTTPError):
+        return f"the Hub answered {error.response.status_code}"
+    return f"the connection to the Hub failed ({type(error).__name__})"
 
 
 def _asked_to_wait_s(response: httpx2.Response) -> int | None:
@@ -386,6 +418,9 @@ def _explain(error: BaseException, repo_id: str, kind: str) -> str:
             f"{repo_id}: this token may not write there: the namespace "
             f"{repo_id.split('/')[0]!r} is not yours, or the token has no write permission.{said}"
         )
+    asked_s = _asked_to_wait_s(error.response)
+    if status == 429 and asked_s is not None:
+        return f"{repo_id}: the Hub's rate limit is reached, and it asks to wait {asked_s} s."
     return (
         f"{repo_id}: the Hub answered {status}, and waiting did not help.{said} Run the command "
         "again later: what was sent is not sent twice."
@@ -396,13 +431,10 @@ def _explain(error: BaseException, repo_id: str, kind: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep `huggingface_hub` from logging signed addresses and drawing bars."""
-    level, shown = logging.get_verbosity(), not are_progress_bars_disabled()
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # of the library
-    disable_progress_bars()
+    """Keep `huggingface_hub` from logging signed addresses."""
+    level = hub_logging.get_verbosity()
+    hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # of the library
     try:
         yield
     finally:
-        logging.set_verbosity(level)
-        if shown:
-            enable_progress_bars()
+        hub_logging.set_verbosity(level)

@@ -7,7 +7,7 @@ all configs, and rows that refer to them.
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from soubench.builders.verification import Problem
 OF_LARGER_BUILD = ("fingerprint", "config")
 """Problems that only say that the rest of a build is missing."""
 PROBLEMS_SHOWN = 3
+PICTURE_COLUMNS = ("image", "images")
 
 Verify = Callable[[Path], Sequence[Problem]]
 """Says what is wrong with an exported folder."""
@@ -229,42 +230,60 @@ def _own_card(path: Path) -> str:
 def _unpack(folder: Path, s: FileSet, target: Path, build: Path, home: Path) -> None:
     """Write the pictures of a file set as files, and its rows with paths to where they will be."""
     place = Path("pictures", s.folder, s.split)
-    written: dict[bytes, str] = {}
-    names: set[str] = set()
-
-    def name_of(cell: Mapping[str, Any] | None) -> str | None:
-        if cell is None:
-            return None
-        data = cell["bytes"]
-        if data not in written:
-            name = Path(cell["path"] or "picture").name
-            while name in names:
-                name = f"{len(names)}-{name}"
-            names.add(name)
-            written[data] = name
-            (build / place).mkdir(parents=True, exist_ok=True)
-            (build / place / name).write_bytes(data)
-        return str(home / place / written[data])
-
+    pictures = _Pictures(build / place, home / place)
     writer: pa.ipc.RecordBatchStreamWriter | None = None
     for path in s.paths:
         with pq.ParquetFile(folder / path) as file:
             for i in range(file.num_row_groups):
                 group = file.read_row_group(i)
                 # Row groups hold whole pictures, so none is met again in a later one.
-                written.clear()
-                column = group.column_names.index("image")
-                kind = group.schema.field("image").type
-                cells = [name_of(cell) for cell in group["image"].to_pylist()]
-                images = [p and {"bytes": None, "path": p} for p in cells]
-                group = group.set_column(
-                    column, group.schema.field(column), [pa.array(images, kind)]
-                )
+                pictures.written.clear()
+                for name in PICTURE_COLUMNS:
+                    if name not in group.column_names:
+                        continue
+                    known = group.schema.field(name)
+                    cells = [pictures.unpack(cell) for cell in group[name].to_pylist()]
+                    column = group.column_names.index(name)
+                    group = group.set_column(column, known, [pa.array(cells, known.type)])
                 if writer is None:
                     writer = pa.ipc.new_stream(target, group.schema)
                 writer.write_table(group)
     if writer is not None:
         writer.close()
+
+
+@dataclass(slots=True)
+class _Pictures:
+    """Writes pictures into a folder, each once, and says where they will be.
+
+    Attributes:
+        folder: Where they are written.
+        home: Where that folder will be in the end.
+        written: Content -> file name, of the rows at hand.
+        names: File names that are taken.
+    """
+
+    folder: Path
+    home: Path
+    written: dict[bytes, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def unpack(self, cell: Any) -> Any:  # noqa: ANN401 - a picture, a list of them, or None
+        """Return what a picture column holds instead: paths, no bytes."""
+        if isinstance(cell, list):
+            return [self.unpack(one) for one in cell]
+        if cell is None or cell["bytes"] is None:
+            return None
+        data = cell["bytes"]
+        if data not in self.written:
+            name = Path(cell["path"] or "picture").name
+            while name in self.names:
+                name = f"{len(self.names)}-{name}"
+            self.names.add(name)
+            self.written[data] = name
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_bytes(data)
+        return {"bytes": None, "path": str(self.home / self.written[data])}
 
 
 class _PulledConfig(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # without types

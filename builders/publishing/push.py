@@ -15,7 +15,13 @@ from soubench.builders.errors import PublishError
 from soubench.builders.publishing.dataset_cache import staging
 from soubench.builders.publishing.export import export_dataset
 from soubench.builders.publishing.export_folder import Manifest, View, is_export, load_manifest
-from soubench.builders.publishing.hub import Change, Content, Repository, Target
+from soubench.builders.publishing.hub import (
+    Change,
+    Content,
+    Repository,
+    Target,
+    check_tag_name,
+)
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.publishing.picture_rights import RIGHTS
 from soubench.builders.publishing.push_plan import (
@@ -27,6 +33,7 @@ from soubench.builders.publishing.push_plan import (
     restricted,
 )
 from soubench.builders.publishing.quiet import quiet_datasets
+from soubench.builders.sou.render import file_digest
 
 SHOWN = 12
 PICTURE_COLUMNS = ("image", "images")
@@ -112,6 +119,10 @@ def push_dataset(
             written or holds something else, or content that came back other than it was sent.
     """
     repository = Repository(repo_id, "dataset")
+    check_tag_name(tag)
+    if not dry_run:
+        # Before the export, which may take a while.
+        repository.check_token()
     with _exported(
         dataset, cache_dir, fingerprint, pictures=pictures, have_the_right=have_the_right
     ) as folder:
@@ -160,7 +171,9 @@ def _exported(
     """Provide an exported folder: the one that was given, or one that is removed afterwards."""
     given = Path(dataset).expanduser()
     if is_export(given):
-        _check_rights(load_manifest(given), pictures=pictures, have_the_right=have_the_right)
+        manifest = load_manifest(given)
+        _check_rights(manifest, pictures=pictures, have_the_right=have_the_right)
+        _check_files(given, manifest)
         yield given
         return
     cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
@@ -192,6 +205,17 @@ def _check_rights(manifest: Manifest, *, pictures: Pictures, have_the_right: boo
             "not be passed on. Push the dataset by its name, without them, or give "
             "--i-have-the-right-to-redistribute if you have it."
         )
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    """Refuse a folder whose data files are not those that were exported."""
+    for s in manifest.sets:
+        for path, file in zip(s.paths, s.files, strict=True):
+            if not (folder / path).is_file() or file_digest(folder / path) != file.sha256:
+                raise PublishError(
+                    f"{path} of the folder is missing, or is not the file that was exported. "
+                    "Export the dataset again."
+                )
 
 
 def _chosen(manifest: Manifest, configs: Sequence[str]) -> Manifest:

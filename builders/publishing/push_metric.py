@@ -6,7 +6,13 @@ from pathlib import Path
 
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.card_merge import merge_cards
-from soubench.builders.publishing.hub import Change, Content, Repository, Target
+from soubench.builders.publishing.hub import (
+    Change,
+    Content,
+    Repository,
+    Target,
+    check_tag_name,
+)
 from soubench.builders.publishing.metric_cache import metric_folders
 
 CARD = "README.md"
@@ -53,9 +59,11 @@ def push_metric(
             f"{repo_id}: evaluate.load looks for {last}.py there, and the metric is {name}.py. "
             f"Call the Space {namespace}/{name}."
         )
+    check_tag_name(tag)
     if dry_run:
         space.look()
     else:
+        space.check_token()
         space.prepare(private=private, space_sdk="gradio")
     target = _target(space, folders[name])
     space.check_tag(tag, target)

@@ -246,12 +246,18 @@ def _patterns(entry: Any) -> list[str]:  # noqa: ANN401 - YAML
 
 
 def _papers(folder: Path) -> dict[str, Content]:
-    """Return the files of an export beside its data, card and ``export.json``."""
+    """Return the files of an export beside its data, card and ``export.json``.
+
+    In a folder that was downloaded there may be hidden files, and papers of other builds.
+    """
     paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
     return {
         name: path
         for name, path in paths.items()
-        if path.is_file() and name not in (CARD, MANIFEST) and not name.startswith("data/")
+        if path.is_file()
+        and name not in (CARD, MANIFEST)
+        and not name.startswith(("data/", f"{BUILDS}/"))
+        and not any(part.startswith(".") for part in name.split("/"))
     }
 
 

@@ -57,3 +57,11 @@ def test_a_later_push_replaces_only_what_an_earlier_one_wrote(first, second, bel
     assert start.strip() == "Mine."
     assert end.strip("\n") == below.strip("\n")
     assert ours.strip() == read_card(second)[1].strip()
+
+
+def test_cards_as_web_editors_write_them():
+    theirs = "\ufeff---\r\nlicense: mit\r\n---\r\n# Mine\r\n"
+    head, body = read_card(merge_cards("---\nlicense: other\ntags: [a]\n---\nours\n", theirs))
+    assert head == {"license": "mit", "tags": ["a"]}
+    assert body.startswith("# Mine\n\n<!-- soubench push")
+    assert read_card("---\nlicense: mit\n---") == ({"license": "mit"}, "")

@@ -59,29 +59,56 @@ def test_a_fault_that_does_not_pass_is_one_line_and_changes_nothing(hub, push):
     hub.fail("POST", "/commit/", 503, times=9)
     status, _, err, waits = push("my-set", "org/down")
     assert status == 2
-    assert err.count("\n") == 1
-    assert "the Hub answered 503, and waiting did not help" in err
+    *notes, error = err.splitlines()
+    assert notes == [f"the Hub answered 503; trying again in {wait} s" for wait in waits]
+    assert "the Hub answered 503, and waiting did not help" in error
     assert sorted(waits) == waits
     assert list(hub.repo("dataset", "org/down").files) == [".gitattributes"]
 
 
+def test_what_the_hub_refuses_is_said_and_changes_nothing(hub, push):
+    hub.fail("POST", "/validate-yaml", 400)
+    hub.fail("POST", "/org/asks-much/commit/", 429, headers={"Retry-After": "3600"})
+    for repo_id, message in (
+        ("org/bad-card", "the Hub refuses what is to be sent. Invalid metadata in README.md"),
+        ("org/asks-much", "the Hub's rate limit is reached, and it asks to wait 3600 s"),
+    ):
+        status, _, err, waits = push("my-set", repo_id)
+        assert (status, waits) == (2, [])
+        assert message in err
+        assert list(hub.repo("dataset", repo_id).files) == [".gitattributes"]
+
+
 def test_a_second_pusher_in_between(hub, client, push, built):
-    repo_id = "org/both"
-    note = {"notes.txt": b"theirs"}
-    hub.fail("POST", "/datasets/org/both/commit/", before=lambda: hub.put("dataset", repo_id, note))
-    status, _, err, _ = push("my-set", repo_id)
+    """Another push of another config comes first: both are there, and nothing is sent twice."""
+    theirs, repo_id = "org/theirs", "org/both"
+    assert push("sou-vqa", theirs, ALL, "--config", "underwater")[0] == 0
+
+    def be_quicker():
+        before, repo = hub.repo("dataset", theirs), hub.repo("dataset", repo_id)
+        files = {
+            path: hub.regular(hub.content(blob).replace(theirs.encode(), repo_id.encode()))
+            if path == "README.md"
+            else blob
+            for path, blob in before.files.items()
+        }
+        repo.stored |= before.stored
+        hub.commit(repo, "main", files, "soubench push, of somebody else", "somebody")
+
+    hub.fail("POST", f"/{repo_id}/commit/", before=be_quicker)
+    seen = len(hub.log)
+    status, _, err, waits = push("sou-vqa", repo_id, ALL, "--config", "driving", "--tag", "v1.0.0")
     assert status == 0, err
-    assert len(hub.requests("POST", "/datasets/org/both/commit/")) == 2
-    repo = hub.repo("dataset", repo_id)
-    assert [c.title.split(":")[0] for c in repo.commits.values()] == [
-        "initial commit",
-        "by hand",
-        "soubench push my-set 1.0.0",
-    ]
-    assert hub.read("dataset", repo_id, "notes.txt") == b"theirs"
-    called = [(r.method, r.path.split("/")[1]) for r in hub.log if repo_id in r.path]
-    first_commit = called.index(("POST", "api"), called.index(("PUT", "put")))
-    assert ("PUT", "put") not in called[first_commit:]
+    assert waits == [1]
+    assert err == "the Hub answered 412; trying again in 1 s\n"
+    called = [r.path.split("?")[0] for r in hub.log[seen:] if r.method in ("POST", "PUT")]
+    commit = f"/api/datasets/{repo_id}/commit/main"
+    assert called.count(commit) == 2
+    assert not [path for path in called[called.index(commit) :] if path.startswith("/put/")]
+    for config in ("driving", "underwater", "driving-ol"):
+        expected = client(clients.digests, "sou-vqa", config, cache=built / "cache", built=True)
+        found = client(clients.digests, repo_id, config, revision="v1.0.0", streaming=True)
+        assert found == expected
 
 
 def test_killed_in_the_middle_and_run_again(hub, client, built, tmp_path):
