@@ -79,7 +79,9 @@ def test_replies_belong_to_their_rows_and_tokens_are_counted(built, stub_server,
     ],
 )
 def test_what_may_pass_is_tried_again_until_there_is_a_reply(built, stub_server, tmp_path, faults):
-    more = ["--limit=12", "--timeout=0.5", "--concurrency=6"]
+    hangs = "hang" in faults
+    # A busy machine may take a while to answer, and only a server that hangs needs a short wait.
+    more = ["--limit=12", f"--timeout={0.5 if hangs else 60}", "--concurrency=6"]
     with stub_server(faults=faults) as stub:
         _, replies = run(tmp_path / "run", stub.url, arguments=more)
         tries = stub.stats()["tries"]
@@ -87,7 +89,8 @@ def test_what_may_pass_is_tried_again_until_there_is_a_reply(built, stub_server,
     assert {reply.key: right[reply.key] for reply in replies} == told(replies)
     assert len(replies) == 12
     assert all(reply.error is None for reply in replies)
-    assert sum(tries.values()) == 12 + len(faults) * len(tries)
+    wanted = 12 + len(faults) * len(tries)
+    assert sum(tries.values()) >= wanted if hangs else sum(tries.values()) == wanted
 
 
 def test_a_bad_request_is_never_repeated_nor_asked_again(built, stub_server, tmp_path):
