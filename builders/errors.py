@@ -23,6 +23,10 @@ class PictureError(SoubenchError):
         super().__init__(message)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type["PictureError"], tuple[str, str]]:
+        """Say how to make it again: worker processes hand it to their parent."""
+        return type(self), (self.reason, str(self))
+
 
 class RecordError(FormatError):
     """A record cannot be used; ``reason`` is the name it is counted under in a report."""
@@ -30,6 +34,10 @@ class RecordError(FormatError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+    def __reduce__(self) -> tuple[type["PictureError"], tuple[str, str]]:
+        """Say how to make it again: worker processes hand it to their parent."""
+        return type(self), (self.reason, str(self))
 
 
 class BuildError(SoubenchError):

@@ -11,6 +11,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 from datasets.naming import filenames_for_dataset_split
 
 from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
@@ -166,6 +167,7 @@ _DAMAGE = (
     AttributeError,
     SystemError,
     SoubenchError,
+    yaml.YAMLError,
 )
 """Whatever a damaged file makes the libraries say."""
 

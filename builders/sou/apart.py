@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,11 @@ class ApartFromEvaluation:
 
     def _hashes(self, paths: Sequence[Path], name: str) -> dict[Path, tuple[str, int] | None]:
         hashed = tqdm(
-            in_order(_hash, paths, workers=max(1, min(self._workers, len(paths)))),
+            in_order(
+                partial(_hash, max_pixels=self._max_pixels),
+                paths,
+                workers=max(1, min(self._workers, len(paths))),
+            ),
             total=len(paths),
             desc=f"{name}: hashing",
             unit=" pictures",
@@ -104,8 +109,8 @@ class ApartFromEvaluation:
         return dict(zip(paths, hashed, strict=True))
 
 
-def _hash(path: Path) -> tuple[str, int] | None:
+def _hash(path: Path, *, max_pixels: int) -> tuple[str, int] | None:
     try:
-        return picture_hash(path)
+        return picture_hash(path, max_pixels=max_pixels)
     except PictureError:
         return None

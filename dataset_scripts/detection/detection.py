@@ -20,6 +20,8 @@ VERSION = "1.0.0"
 PACKAGE = "soubench.dataset_scripts.detection"
 SPLITS = ("train", "val", "test")
 """Splits that are looked for where none is named."""
+RESERVED = ("soubench", "staging", "lock")
+"""Folders and files of the cache beside the datasets'."""
 
 _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
@@ -59,6 +61,8 @@ def build_detection(
             f"{name!r} cannot be the name of a dataset: use small letters, digits, and single "
             "hyphens, underscores or dots between them, such as my-set."
         )
+    if name in RESERVED:
+        raise BuildError(f"{name!r} is a name that the cache itself uses. Choose another one.")
     if source not in SOURCES:
         raise BuildError(f"There is no format {source!r}. Expected one of {', '.join(SOURCES)}.")
     wanted = list(splits) or _splits_of(source, root)

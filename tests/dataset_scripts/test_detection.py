@@ -182,6 +182,7 @@ def test_another_build_of_a_name_takes_its_place(tmp_path):
         (["my-set", "--source", "pascal=x"], "no format 'pascal'"),
         (["My Set", "--source", "coco=x"], "cannot be the name of a dataset"),
         (["my-set", "--source", "coco=/nowhere"], "/nowhere"),
+        (["staging", "--source", "coco=x"], "the cache itself uses"),
     ],
 )
 def test_wrong_calls_are_told_what_to_do(arguments, says, capsys):
