@@ -323,12 +323,18 @@ class _NoReplyError(Exception):
 def _reply(request: Request, answer: object, sizes: tuple[Size, ...], seconds: float) -> Reply:
     """Read a completion; the client does not check that the JSON has the right form."""
     choices: Any = getattr(answer, "choices", None)
-    message = getattr(choices[0], "message", None) if choices else None
-    if message is None:
+    message = (
+        getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    )
+    content = getattr(message, "content", None)
+    if isinstance(content, list) and content:
+        # Some servers answer in parts, as questions are asked.
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(parts) if parts and all(isinstance(s, str) for s in parts) else content
+    if message is None or (content and not isinstance(content, str)):
         raise _NoReplyError(f"expected a chat completion, got {str(answer)[:200]!r}")
     # Without text: a refusal, or a reply that was all thought.
-    content = message.content
-    text = content if isinstance(content, str) else getattr(message, "refusal", None) or ""
+    text = content or getattr(message, "refusal", None) or ""
     usage = getattr(answer, "usage", None)
     return Reply(
         id=request.question.id,

@@ -355,3 +355,34 @@ def test_a_real_server_says_what_the_pipeline_says(built, tiny_vlm, tmp_path):
     assert main([*shared, f"--out={tmp_path / 'local'}"]) == 0
     served, local = (told(read_run(tmp_path / name)[1]) for name in ("served", "local"))
     assert served == local
+
+
+@pytest.mark.parametrize(
+    ("choices", "reply"),
+    [
+        ([{"message": {"content": "B"}}], "B"),
+        ([{"message": {"content": [{"type": "text", "text": "B"}]}}], "B"),
+        ([{"message": {"content": None, "refusal": "no"}}], "no"),
+        ({"0": 1}, None),
+        ([], None),
+        ([{"message": {"content": [7]}}], None),
+        ([{"message": {"content": {"text": "B"}}}], None),
+    ],
+)
+def test_odd_completions_are_read_or_refused(choices, reply):
+    from types import SimpleNamespace
+
+    from soubench.inference.backends import openai_server
+
+    if isinstance(choices, list):
+        choices = [
+            SimpleNamespace(message=SimpleNamespace(**({"refusal": None} | c["message"])))
+            for c in choices
+        ]
+    answer = SimpleNamespace(choices=choices, usage=None)
+    request = SimpleNamespace(question=SimpleNamespace(id="a", rotation=0))
+    if reply is None:
+        with pytest.raises(openai_server._NoReplyError):
+            openai_server._reply(request, answer, (), 1.0)
+    else:
+        assert openai_server._reply(request, answer, (), 1.0).reply == reply
