@@ -23,7 +23,7 @@ class PictureError(SoubenchError):
         super().__init__(message)
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type["PictureError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
         """Say how to make it again: worker processes hand it to their parent."""
         return type(self), (self.reason, str(self))
 
@@ -35,7 +35,7 @@ class RecordError(FormatError):
         super().__init__(message)
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type["PictureError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
         """Say how to make it again: worker processes hand it to their parent."""
         return type(self), (self.reason, str(self))
 

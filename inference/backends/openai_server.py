@@ -326,10 +326,10 @@ def _reply(request: Request, answer: object, sizes: tuple[Size, ...], seconds: f
     message = (
         getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
     )
-    content = getattr(message, "content", None)
+    content: Any = getattr(message, "content", None)
     if isinstance(content, list) and content:
         # Some servers answer in parts, as questions are asked.
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        parts: list[Any] = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(parts) if parts and all(isinstance(s, str) for s in parts) else content
     if message is None or (content and not isinstance(content, str)):
         raise _NoReplyError(f"expected a chat completion, got {str(answer)[:200]!r}")
