@@ -1,5 +1,6 @@
 """One example per sub-task for a card: the question, and a small picture of what it is about."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -74,7 +75,7 @@ def _one_per_task(tables: Iterable[pa.Table]) -> Iterable[dict[str, Any]]:
 def _small_picture(row: dict[str, Any]) -> Image.Image:
     cell = row["image"]
     if cell["bytes"] is None:
-        image = load_picture(Path(cell["path"]))
+        image = load_picture(Path(cell["path"]), max_pixels=sys.maxsize)
     else:
         image = Image.open(BytesIO(cell["bytes"])).convert("RGB")
     image.thumbnail((MAX_SIDE_PX, MAX_SIDE_PX), Image.Resampling.LANCZOS)
@@ -82,7 +83,7 @@ def _small_picture(row: dict[str, Any]) -> Image.Image:
 
 
 def _drawn_labels(row: dict[str, Any]) -> Image.Image:
-    info = inspect_picture(Path(row["image"]["path"]))
+    info = inspect_picture(Path(row["image"]["path"]), max_pixels=sys.maxsize)
     scale = min(1.0, MAX_SIDE_PX / max(info.width, info.height))
     size_wh = (max(1, round(info.width * scale)), max(1, round(info.height * scale)))
     image = Image.new("RGB", size_wh, GROUND_RGB)

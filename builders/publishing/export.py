@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -400,7 +401,7 @@ def _with_names(
     that who makes them again can tell whether they came out the same.
     """
     paths = [_on_disk(Path(cell["path"])) for cell in group["image"].to_pylist()]
-    size = inspect_picture(paths[0])
+    size = inspect_picture(paths[0], max_pixels=sys.maxsize)
     key = "image_id" if "image_id" in group.column_names else "id"
     picture = known.get(group[key][0].as_py())
     if picture is None:
@@ -426,7 +427,7 @@ def _with_names(
 
 def pixels_digest(path: Path) -> str:
     """Return the SHA-256 of a picture's size and upright 8-bit RGB pixels, hexadecimal."""
-    image = load_picture(path)
+    image = load_picture(path, max_pixels=sys.maxsize)
     return sha256(b"%d %d " % image.size + image.tobytes()).hexdigest()
 
 
