@@ -7,6 +7,7 @@ sees them, and an upload that starts again sends only what the Hub does not have
 
 import logging
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,14 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
-from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import (  # type: ignore[attr-defined]  # re-exported without saying so
+    are_progress_bars_disabled,
+    disable_progress_bars,
+    enable_progress_bars,
     parse_ratelimit_headers,
     validate_repo_id,
 )
+from huggingface_hub.utils import logging as hub_logging
 
 from soubench.builders.errors import PublishError
 
@@ -49,6 +53,8 @@ MAIN = "main"
 WAITS_S = (1, 2, 4, 8, 16, 32, 60, 120)
 """Between tries, unless the Hub says how long."""
 LONGEST_WAIT_S = 600
+UNREACHABLE_TRIES = 5
+"""So many where there is no connection at all; below, the client has tried several times each."""
 RETRIED = frozenset({408, 409, 412, 425, 429, 500, 502, 503, 504})
 """Conflicts with another commit, rate limits, and faults of the server: all pass."""
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -196,7 +202,7 @@ class Repository:
     def upload(self, files: Mapping[str, Content]) -> None:
         """Upload large files ahead of their commit; what the Hub has already is not sent again."""
         additions = [CommitOperationAdd(path, content) for path, content in files.items()]
-        with self.explained(), self._refusals():
+        with self.explained(bars=True), self._refusals():
             patiently(
                 lambda: self._api.preupload_lfs_files(
                     self.id, additions, repo_type=self.kind, free_memory=False
@@ -312,10 +318,14 @@ class Repository:
             raise PublishError(f"{self.id}: the Hub refuses what is to be sent. {said}") from error
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn what the Hub's client raises into one message, without addresses or tokens."""
+    def explained(self, *, bars: bool = False) -> Iterator[None]:
+        """Turn what the Hub's client raises into one message, without addresses or tokens.
+
+        Args:
+            bars: Let the client draw progress bars, if somebody is there to see them.
+        """
         try:
-            with _quiet():
+            with _quiet(bars=bars and sys.stderr.isatty()):
                 yield
         except LocalEntryNotFoundError as error:
             # What hf_hub_download makes of any failure; the cause says more.
@@ -341,7 +351,7 @@ def patiently(call: Callable[[], T]) -> T:
         HfHubHTTPError: The Hub refuses, or the fault does not pass.
         TransportError: The Hub cannot be reached.
     """
-    for wait_s in WAITS_S:
+    for n, wait_s in enumerate(WAITS_S):
         try:
             return call()
         except (*_FAILURES, LocalEntryNotFoundError) as error:
@@ -353,7 +363,10 @@ def patiently(call: Callable[[], T]) -> T:
                 wait_s = wait_s if asked_s is None else asked_s
                 if wait_s > LONGEST_WAIT_S:
                     raise
-            elif isinstance(cause, OfflineModeIsEnabled | LocalEntryNotFoundError):
+            elif (
+                isinstance(cause, OfflineModeIsEnabled | LocalEntryNotFoundError)
+                or n == UNREACHABLE_TRIES
+            ):
                 raise
         _log.warning("%s; trying again in %d s", _in_short(cause), wait_s)
         time.sleep(wait_s)
@@ -430,11 +443,15 @@ def _explain(error: BaseException, repo_id: str, kind: str) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep `huggingface_hub` from logging signed addresses."""
-    level = hub_logging.get_verbosity()
+def _quiet(*, bars: bool) -> Iterator[None]:
+    """Keep `huggingface_hub` from logging signed addresses, and from drawing bars unless wanted."""
+    level, shown = hub_logging.get_verbosity(), not are_progress_bars_disabled()
     hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # of the library
+    if not bars:
+        disable_progress_bars()
     try:
         yield
     finally:
         hub_logging.set_verbosity(level)
+        if shown and not bars:
+            enable_progress_bars()

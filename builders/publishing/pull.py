@@ -134,7 +134,7 @@ def _summary(manifest: Manifest, whole: bool) -> Pulled:
 
 
 def _download(repository: Repository) -> Path:
-    with repository.explained():
+    with repository.explained(bars=True):
         return Path(
             patiently(
                 lambda: snapshot_download(

@@ -182,6 +182,15 @@ def build_sou_vqa(home):
     build("driving", one, BuildOptions(pictures=3, seed=7), cache_dir=home / "driving")
 
 
+def build_sou_train(home):
+    from soubench.builders.demo_scenes import write_demo_source
+    from soubench.builders.sou.build import BuildOptions
+    from soubench.dataset_scripts.sou_train.sou_train import build_sou_train as build
+
+    root = write_demo_source("visdrone", home / "training", pictures=2, train_pictures=2)
+    build("a-visdrone", {"visdrone": root}, BuildOptions(), cache_dir=home / "cache")
+
+
 def build_my_set(home):
     sys.path.append(str(Path(__file__).parents[1] / "dataset_scripts"))
     from detection_sets import drawn_scenes, write_coco
@@ -215,7 +224,7 @@ def build_plant_leaves(home):
     build(write_demo_plants(home / "plants"), cache_dir=home / "cache")
 
 
-BUILDS = (build_sou_vqa, build_my_set, build_primitive_shapes, build_plant_leaves)
+BUILDS = (build_sou_vqa, build_sou_train, build_my_set, build_primitive_shapes, build_plant_leaves)
 
 
 def build_all(home):

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.hub
 
 LARGEST = {
     "sou-vqa": "all",
+    "sou-train": "a-visdrone",
     "my-set": "all",
     "primitive-shapes": "tuple",
     "plant-leaves": "sentence",
