@@ -1,8 +1,8 @@
 """From records and label sets to the rows and pictures of the rare remote sensing benchmark.
 
-Order of work: read records, decode every picture once and ask what its record carries (independent
-of all other records), freeze the pools of words, compare pictures with them, draw distractors, give
-letters, corrupt. Only pools and letters depend on more than one record.
+Order of work: read records, decode every picture once, ask what its record carries and write the
+corrupted copies (independent of all other records), freeze the pools of words, compare pictures
+with them, draw distractors, give letters. Only pools and letters depend on more than one record.
 """
 
 import json
@@ -24,32 +24,22 @@ from soubench.builders.images import MAX_PICTURE_PX, load_picture
 from soubench.builders.keyed import KeyedRandom, keyed_hash
 from soubench.builders.parallel import in_order
 from soubench.builders.rrs.clip import DEFAULT_MODEL, Clip, Similarities
-from soubench.builders.rrs.corruptions import NOISES, OCCLUSION, SEVERITIES, place_occlusion
 from soubench.builders.rrs.distractors import Choices, Distractors, Pools, draw_wrong
 from soubench.builders.rrs.masks import mask_json
-from soubench.builders.rrs.pictures import (
-    Corruption,
-    CorruptJob,
-    Picture,
-    PrepareJob,
-    corrupt,
-    prepare,
-)
+from soubench.builders.rrs.pictures import Corrupted, Picture, PrepareJob, prepare
 from soubench.builders.rrs.prompts import Prompts, load_prompts
 from soubench.builders.rrs.questions import Draft
 from soubench.builders.rrs.record import FoundRecord, Record, Text, read_records
+from soubench.builders.rrs.robustness import Corruption
 from soubench.builders.rrs.scenes import records_of
 from soubench.builders.rrs.taxonomy import LEAF_TASKS, Task
 from soubench.builders.scene import ReadReport
-from soubench.builders.sou.render import file_stem
 from soubench.builders.sources import SOURCES
 
 LETTERS = "ABCDE"
 MIN_WAYS, MAX_WAYS = 2, len(LETTERS)
 OPEN_TASKS = (Task.SC, Task.AR, Task.UI, Task.AI, Task.TAI)
 """Tasks whose options are the records' own words."""
-CORRUPTED_TASKS = (Task.SU, Task.SC, Task.OC, Task.OE, Task.AR)
-"""What noise and occlusion rows are made from (the paper is silent)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +101,7 @@ class Site:
     record: Record
     pictures: tuple[Picture, ...]
     drafts: tuple[Draft, ...]
+    corrupted: tuple[Corrupted, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +220,8 @@ def build_rrs(
     similarities = _similarities(filter_by, sites, pools, options)
     choices = Choices()
     clean = _clean_rows(sites, pools, similarities, version, options, choices, unable)
-    rows = _with_corrupted(_with_letters(clean, version, options.seed), version, options, unable)
-    pixels = _corrupt(rows, options, pictures_folder)
+    rows = _with_letters(clean, version, options.seed)
+    pixels = _add_corrupted(rows, sites, pictures_folder, unable)
     rows.sort(key=lambda row: (row.site.record.id, list(Task).index(row.task)))
     if not rows:
         raise BuildError("No record carries a question: see the record format and its fields.")
@@ -362,9 +353,16 @@ def _prepare(
     folder: Path,
     refused: list[Refused],
 ) -> tuple[list[Site], Counter[tuple[Task, str]]]:
+    key = (version, options.seed)
     jobs = [
         PrepareJob(
-            f, folder, options.prompts, options.ways, (version, options.seed), options.max_pixels
+            f,
+            folder,
+            options.prompts,
+            options.ways,
+            key,
+            options.hide_evidence,
+            options.max_pixels,
         )
         for f in found
     ]
@@ -373,13 +371,13 @@ def _prepare(
     prepared = in_order(prepare, jobs, workers=min(options.workers, max(1, len(jobs))))
     bar = tqdm(prepared, total=len(jobs), desc="rrs: records", unit=" records")
     for f, result in zip(found, bar, strict=True):
-        if result.asked is None:
+        if result.reason:
             if options.strict:
                 raise RecordError(result.reason, result.message)
             refused.append(Refused(f.record.id, result.reason, result.message))
             continue
-        unable.update(result.asked.unable)
-        sites.append(Site(f.record, result.pictures, result.asked.drafts))
+        unable.update(result.unable)
+        sites.append(Site(f.record, result.pictures, result.drafts, result.corrupted))
     return sites, unable
 
 
@@ -435,11 +433,7 @@ def _clean_rows(
         similarity = None
         if similarities is not None:
             similarity = similarities.of(site.pictures[-1].digest)
-        numbers: Counter[Task] = Counter()
-        for draft in site.drafts:
-            numbers[draft.task] += 1
-            n = numbers[draft.task]
-            row_id = f"{record.id}/{draft.task.lower()}" + (f"-{n}" if n > 1 else "")
+        for row_id, draft in zip(_row_ids(site), site.drafts, strict=True):
             if draft.answer_type != "mcq":
                 rows.append(Row(row_id, draft.task, site, draft))
                 continue
@@ -450,6 +444,17 @@ def _clean_rows(
             else:
                 unable[draft.task, "pool_has_no_other_word"] += 1
     return rows
+
+
+def _row_ids(site: Site) -> list[str]:
+    """Return the row id of each question of a record; the second of a task has a 2 behind it."""
+    numbers: Counter[Task] = Counter()
+    ids = []
+    for draft in site.drafts:
+        numbers[draft.task] += 1
+        n = numbers[draft.task]
+        ids.append(f"{site.record.id}/{draft.task.lower()}" + (f"-{n}" if n > 1 else ""))
+    return ids
 
 
 def _with_letters(rows: Sequence[Row], version: str, seed: int) -> list[Row]:
@@ -477,80 +482,36 @@ def _with_letters(rows: Sequence[Row], version: str, seed: int) -> list[Row]:
     return done
 
 
-def _with_corrupted(
-    rows: Sequence[Row], version: str, options: RrsOptions, unable: Counter[tuple[Task, str]]
-) -> list[Row]:
-    """Add a row with noise and one with occlusion for each record that has a row to make it of."""
-    eligible: dict[str, list[Row]] = {}
-    sites: dict[str, Site] = {}
-    for row in sorted(rows, key=lambda row: row.id):
-        record = row.site.record
-        sites[record.id] = row.site
-        if row.task in CORRUPTED_TASKS:
-            eligible.setdefault(record.id, []).append(row)
-    made: list[Row] = list(rows)
-    for record_id, site in sites.items():
-        asked = site.record.tasks
-        for task in (Task.NR, Task.OR):
-            if (asked is not None and task not in asked) or len(site.pictures) > 1:
-                continue
-            pool = list(eligible.get(record_id, ()))
-            KeyedRandom(version, options.seed, record_id, task, "clean row").shuffle(pool)
-            found = (_corrupted(row, task, version, options) for row in pool)
-            chosen = next((row for row in found if row is not None), None)
-            if chosen is not None:
-                made.append(chosen)
-            else:
-                reason = "occlusion_would_hide_the_evidence" if pool else "no_clean_row"
-                unable[task, reason] += 1
-    return made
-
-
-def _corrupted(row: Row, task: Task, version: str, options: RrsOptions) -> Row | None:
-    """Return a corrupted row, or None if occlusion would hide what the answer rests on.
-
-    Kind and severity do not depend on the clean row: else the severe ones would go to rows that are
-    easily covered, and there would be fewer of them.
-    """
-    row_id = f"{row.site.record.id}/{task.lower()}"
-    rng = KeyedRandom(version, options.seed, row_id, "corruption")
-    severity, kind = rng.choice(SEVERITIES), rng.choice(NOISES)
-    file = f"{file_stem(row_id)}.png"
-    if task is Task.NR:
-        seed = keyed_hash(version, options.seed, row_id, "noise")
-        corruption = Corruption(kind, severity, file, seed=seed)
-    else:
-        evidence = row.draft.evidence
-        boxes = () if options.hide_evidence else evidence.boxes_xyxy
-        if not (options.hide_evidence or boxes or evidence.whole_picture):
-            return None
-        rectangles = place_occlusion(row.site.pictures[-1].size_wh, severity, boxes, rng)
-        if rectangles is None:
-            return None
-        corruption = Corruption(OCCLUSION, severity, file, rectangles=rectangles)
-    return Row(row_id, task, row.site, row.draft, row.options, row.answer_index, row.id, corruption)
-
-
-def _corrupt(rows: Sequence[Row], options: RrsOptions, folder: Path) -> dict[str, str]:
-    """Write the corrupted pictures, those of one record from one decoding; return the digests."""
-    by_record: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.corruption is not None:
-            by_record.setdefault(row.site.record.id, []).append(row)
-    jobs = [
-        CorruptJob(
-            members[0].site.pictures[-1].source,
-            folder,
-            [row.corruption for row in members if row.corruption is not None],
-            options.max_pixels,
-        )
-        for members in by_record.values()
-    ]
+def _add_corrupted(
+    rows: list[Row], sites: Sequence[Site], folder: Path, unable: Counter[tuple[Task, str]]
+) -> dict[str, str]:
+    """Add the rows whose pictures were corrupted; return row id -> digest of the pixels."""
+    clean = {row.id: row for row in rows}
     digests: dict[str, str] = {}
-    results = in_order(corrupt, jobs, workers=min(options.workers, max(1, len(jobs))))
-    bar = tqdm(results, total=len(jobs), desc="rrs: corruptions", unit=" pictures")
-    for members, found in zip(by_record.values(), bar, strict=True):
-        digests |= {row.id: digest for row, digest in zip(members, found, strict=True)}
+    for site in sites:
+        ids = _row_ids(site)
+        for corrupted in site.corrupted:
+            task, corruption = corrupted.planned.task, corrupted.planned.corruption
+            row = clean.get(ids[corrupted.planned.draft])
+            if row is None:
+                # Its pool turned out to have no wrong option.
+                unable[task, "pool_has_no_other_word"] += 1
+                (folder / corruption.file).unlink()
+                continue
+            row_id = f"{site.record.id}/{task.lower()}"
+            digests[row_id] = corrupted.pixels_digest
+            rows.append(
+                Row(
+                    row_id,
+                    task,
+                    site,
+                    row.draft,
+                    row.options,
+                    row.answer_index,
+                    row.id,
+                    corruption,
+                )
+            )
     return digests
 
 

@@ -67,9 +67,9 @@ def gaussian_noise(pixels: Pixels, severity: int, seed: int) -> Pixels:
     """
     sigma = 255 * GAUSSIAN_SIGMA[severity - 1]
     table = np.rint(sigma * _quantiles()).astype(np.int16)
-    noise = table[_draws(seed, pixels.size)].reshape(pixels.shape)
-    noisy: Pixels = np.clip(pixels + noise, 0, 255).astype(np.uint8)
-    return noisy
+    noisy: npt.NDArray[np.int16] = table[_draws(seed, pixels.size)].reshape(pixels.shape)
+    noisy += pixels
+    return np.clip(noisy, 0, 255, out=noisy).astype(np.uint8)
 
 
 def salt_and_pepper(pixels: Pixels, severity: int, seed: int) -> Pixels:

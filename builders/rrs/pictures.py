@@ -3,8 +3,9 @@
 Light on purpose where it can be: it is what worker processes import.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,17 +14,12 @@ from PIL import Image
 
 from soubench.builders.errors import PictureError, RecordError
 from soubench.builders.images import inspect_picture, load_picture
-from soubench.builders.rrs.corruptions import (
-    OCCLUSION,
-    Pixels,
-    Rectangle,
-    gaussian_noise,
-    occlude,
-    salt_and_pepper,
-)
+from soubench.builders.rrs.corruptions import Pixels
 from soubench.builders.rrs.prompts import Prompts
-from soubench.builders.rrs.questions import Asked, Subject, ask
+from soubench.builders.rrs.questions import Draft, Subject, ask
 from soubench.builders.rrs.record import FoundRecord, check_size
+from soubench.builders.rrs.robustness import Planned, plan
+from soubench.builders.rrs.taxonomy import Task
 from soubench.builders.sou.render import file_digest, file_stem
 
 PNG_LEVEL = 1
@@ -53,94 +49,99 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PrepareJob:
-    """A record whose pictures are to be looked at, and its questions asked."""
+    """A record to be asked about, and whose pictures are to be looked at, and corrupted.
+
+    Attributes:
+        found: The record.
+        folder: Where new files go.
+        prompts: The words.
+        ways: Options of a multiple-choice question.
+        key: Version and seed.
+        hide_evidence: Occlusion may hide what the answer rests on.
+        max_pixels: Larger pictures are refused.
+    """
 
     found: FoundRecord
     folder: Path
     prompts: Prompts
     ways: int
     key: tuple[str, int]
+    hide_evidence: bool
     max_pixels: int
 
 
 @dataclass(frozen=True, slots=True)
+class Corrupted:
+    """A corrupted copy that was written, and the SHA-256 of its size and pixels."""
+
+    planned: Planned
+    pixels_digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """What became of a `PrepareJob`: pictures and questions, or why there are none."""
+    """What became of a `PrepareJob`: pictures and questions, or why there are none.
+
+    Attributes:
+        pictures: The record's pictures.
+        drafts: Its questions.
+        corrupted: Copies of its last picture, for NR and OR rows.
+        unable: (task, reason) -> how often a question could not be asked.
+        reason: Why the record takes no part; empty if it does.
+        message: The same as a sentence.
+    """
 
     pictures: tuple[Picture, ...] = ()
-    asked: Asked | None = None
+    drafts: tuple[Draft, ...] = ()
+    corrupted: tuple[Corrupted, ...] = ()
+    unable: Mapping[tuple[Task, str], int] = field(default_factory=dict)
     reason: str = ""
     message: str = ""
 
 
 def prepare(job: PrepareJob) -> Prepared:
-    """Decode a record's pictures, check its annotations against them, and ask its questions."""
+    """Decode a record's pictures once, check its annotations, ask its questions, and corrupt."""
     record, where = job.found.record, job.found.where
     pictures: list[Picture] = []
+    image: Image.Image | None = None
     try:
         for i, path in enumerate(job.found.pictures):
-            pictures.append(_prepare_picture(path, job, f"{file_stem(record.id)}.{i}.png"))
+            picture, image = _prepare_picture(path, job, f"{file_stem(record.id)}.{i}.png")
+            pictures.append(picture)
         check_size(record, [p.size_wh for p in pictures], where)
     except PictureError as error:
         message = f"{where}, record {record.id!r}, images: {error}"
         return Prepared(reason=error.reason, message=message)
     except RecordError as error:
         return Prepared(reason=error.reason, message=str(error))
-    subject = Subject(record, pictures[-1].size_wh, job.prompts, job.ways, job.key)
-    return Prepared(tuple(pictures), ask(subject))
+    size_wh = pictures[-1].size_wh
+    asked = ask(Subject(record, size_wh, job.prompts, job.ways, job.key))
+    unable = Counter(asked.unable)
+    corrupted: list[Corrupted] = []
+    pixels = np.asarray(image)
+    for one in plan(record, asked.drafts, size_wh, job.key, hide_evidence=job.hide_evidence):
+        if isinstance(one, Planned):
+            made = one.corruption.apply(pixels)
+            file = job.folder / one.corruption.file
+            Image.fromarray(made).save(file, compress_level=PNG_LEVEL)
+            corrupted.append(Corrupted(one, pixels_digest(made)))
+        else:
+            unable[one] += 1
+    return Prepared(tuple(pictures), asked.drafts, tuple(corrupted), unable)
 
 
-def _prepare_picture(path: Path, job: PrepareJob, name: str) -> Picture:
+def pixels_digest(pixels: Pixels) -> str:
+    """Return the SHA-256 of a picture's size and pixels, as ``soubench export`` makes it."""
+    height, width = pixels.shape[:2]
+    digest = sha256(b"%d %d " % (width, height))
+    digest.update(pixels.tobytes())
+    return digest.hexdigest()
+
+
+def _prepare_picture(path: Path, job: PrepareJob, name: str) -> tuple[Picture, Image.Image]:
     info = inspect_picture(path, max_pixels=job.max_pixels)
     image = load_picture(path, max_pixels=job.max_pixels)
     if not info.plain:
         image.save(job.folder / name)
-    return Picture(path, None if info.plain else name, image.size, file_digest(path))
-
-
-@dataclass(frozen=True, slots=True)
-class Corruption:
-    """How one picture is corrupted.
-
-    Attributes:
-        kind: ``gaussian_noise``, ``salt_and_pepper`` or ``occlusion``.
-        severity: 1 to 5.
-        seed: Seed of noise.
-        rectangles: What is covered.
-        file: Name of the new file.
-    """
-
-    kind: str
-    severity: int
-    file: str
-    seed: int = 0
-    rectangles: tuple[Rectangle, ...] = ()
-
-    def apply(self, pixels: Pixels) -> Pixels:
-        """Return the corrupted pixels."""
-        if self.kind == OCCLUSION:
-            return occlude(pixels, self.rectangles)
-        corrupt = gaussian_noise if self.kind == "gaussian_noise" else salt_and_pepper
-        return corrupt(pixels, self.severity, self.seed)
-
-
-@dataclass(frozen=True, slots=True)
-class CorruptJob:
-    """A picture and the corrupted copies that are wanted of it."""
-
-    source: Path
-    folder: Path
-    corruptions: Sequence[Corruption]
-    max_pixels: int
-
-
-def corrupt(job: CorruptJob) -> list[str]:
-    """Write the copies as PNG files; return the SHA-256 of their sizes and pixels."""
-    image = load_picture(job.source, max_pixels=job.max_pixels)
-    pixels = np.asarray(image)
-    digests = []
-    for corruption in job.corruptions:
-        made = corruption.apply(pixels)
-        Image.fromarray(made).save(job.folder / corruption.file, compress_level=PNG_LEVEL)
-        digests.append(sha256(b"%d %d " % image.size + made.tobytes()).hexdigest())
-    return digests
+    picture = Picture(path, None if info.plain else name, image.size, file_digest(path))
+    return picture, image
