@@ -540,6 +540,8 @@ def columns(row: Row) -> dict[str, Any]:
         "evidence": {
             "text": evidence.text,
             "target": draft.target,
+            "pool": "/".join(draft.pool),
+            "also_true": sorted(draft.also_true),
             "boxes_xyxy": [list(box) for box in evidence.boxes_xyxy],
             "occluded_xyxy": [
                 list(map(float, r)) for r in (corruption.rectangles if corruption else ())
@@ -605,7 +607,8 @@ def manifest(result: RrsBuild) -> dict[str, Any]:
     Returns:
         ``fingerprint``; ``head``; ``pictures``: record id -> per picture ``file_name`` and
         ``sha256`` of the source's file, and ``as_is``: it is asked about as that file; ``pixels``:
-        row id -> SHA-256 of size and pixels of its corrupted picture.
+        row id -> SHA-256 of size and pixels of its corrupted picture; ``similarities``: SHA-256 of
+        a picture -> option -> cosine, or null.
     """
     return {
         "fingerprint": result.fingerprint,
@@ -622,4 +625,5 @@ def manifest(result: RrsBuild) -> dict[str, Any]:
             for site in result.sites
         },
         "pixels": dict(result.pixels),
+        "similarities": None if result.similarities is None else result.similarities.by_picture,
     }

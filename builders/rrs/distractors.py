@@ -117,15 +117,27 @@ class Pools:
         return cls(found)
 
     def wrong(self, draft: Draft, needed: int) -> tuple[str, ...]:
-        """Return all options of a question's pool that are wrong.
+        """Return all options of a question's pool that are wrong; see `candidates`."""
+        return self.candidates(draft.pool, draft.answer, draft.also_true, needed)
+
+    def candidates(
+        self, pool: Pool, answer: str, also_true: Iterable[str], needed: int
+    ) -> tuple[str, ...]:
+        """Return all options of a pool that are wrong.
 
         Subtypes come from the scene's own type; from all types where that has too few.
+
+        Args:
+            pool: The pool.
+            answer: The right option.
+            also_true: What is true besides, normalized.
+            needed: Options that are needed.
         """
-        pools = [draft.pool, ("SC",)] if draft.pool[0] == "SC" else [draft.pool]
-        true = draft.also_true | {normalized(draft.answer)}
+        pools = [pool, pool[:1]] if pool[0] == Task.SC else [pool]
+        true = {*also_true, normalized(answer)}
         found: tuple[str, ...] = ()
-        for pool in pools:
-            found = tuple(w for w in self.words.get(pool, ()) if normalized(w) not in true)
+        for one in pools:
+            found = tuple(w for w in self.words.get(one, ()) if normalized(w) not in true)
             if len(found) >= needed:
                 break
         return found

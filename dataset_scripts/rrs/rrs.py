@@ -60,6 +60,8 @@ FEATURES = Features(
         "evidence": {
             "text": Value("string"),
             "target": Value("string"),
+            "pool": Value("string"),
+            "also_true": List(Value("string")),
             "boxes_xyxy": List(List(Value("float64"), length=4)),
             "occluded_xyxy": List(List(Value("float64"), length=4)),
             "provenance": Value("string"),
