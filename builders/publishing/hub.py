@@ -201,7 +201,7 @@ class Repository:
 
     def upload(self, files: Mapping[str, Content]) -> None:
         """Upload large files ahead of their commit; what the Hub has already is not sent again."""
-        additions = [CommitOperationAdd(path, content) for path, content in files.items()]
+        additions = [self._addition(path, content) for path, content in files.items()]
         with self.explained(bars=True), self._refusals():
             patiently(
                 lambda: self._api.preupload_lfs_files(
@@ -226,7 +226,7 @@ class Repository:
             changed = {c.path for c in self.changes(target) if c.what in ("new", "changed")}
             operations: list[CommitOperationAdd | CommitOperationDelete] = [
                 *(CommitOperationDelete(path) for path in target.deleted),
-                *(CommitOperationAdd(path, target.files[path]) for path in sorted(changed)),
+                *(self._addition(path, target.files[path]) for path in sorted(changed)),
             ]
             if not operations:
                 return self.head
@@ -297,6 +297,13 @@ class Repository:
         # Of git: the address of a blob, not a safeguard.
         digest = sha1(b"blob %d\0" % size + data, usedforsecurity=False)
         return known.blob_id == digest.hexdigest()
+
+    def _addition(self, path: str, content: Content) -> CommitOperationAdd:
+        addition = CommitOperationAdd(path, content)
+        if isinstance(content, Path):
+            # Known already: a large file is not read once more for it.
+            addition.upload_info.sha256 = bytes.fromhex(self._sha256(content))
+        return addition
 
     def _sha256(self, content: Content) -> str:
         if isinstance(content, bytes):

@@ -137,6 +137,12 @@ def config_names(repo_id):
     return datasets.get_dataset_config_names(repo_id)
 
 
+def download(repo_id, folder):
+    from huggingface_hub import snapshot_download
+
+    snapshot_download(repo_id, repo_type="dataset", local_dir=folder)
+
+
 def check_card(repo_id, revision=None):
     """Run the checks of `DatasetCard`; return the data of its head."""
     from huggingface_hub import DatasetCard, hf_hub_download

@@ -99,6 +99,29 @@ def test_only_what_a_source_allows_goes_out_and_a_dry_run_sends_nothing(hub, cli
     _assert_no_secret(hub, repo_id, built, out)
 
 
+def test_who_has_the_pictures_puts_them_into_a_download(hub, client, push, built, tmp_path):
+    push("sou-vqa", "org/to-attach")
+    folder, cache = tmp_path / "sou-vqa", tmp_path / "cache"
+    client(clients.download, "org/to-attach", folder)
+    for command in (
+        ("verify", folder),
+        ("attach", folder, "--pictures", built / "sources"),
+        ("verify", folder, "--pictures"),
+    ):
+        status, _, err, _ = client(clients.soubench, *command, cache=cache)
+        assert status == 0, err
+    _, expected = client(clients.digests, "sou-vqa", "all", cache=built / "cache", built=True)
+    _, found = client(clients.digests, str(folder), "all", cache=cache)
+    assert found["test"][:2] == expected["test"][:2]
+    # Attached pictures are not sent by mistake, nor is what a download leaves beside them.
+    status, _, err, _ = client(clients.soubench, "push", folder, "org/by-mistake", cache=cache)
+    assert status == 2
+    assert "which may not be passed on" in err
+    assert (folder / ".cache").is_dir()
+    push(folder, "org/on-purpose", ALL, cache=cache)
+    assert not [p for p in hub.repo("dataset", "org/on-purpose").files if ".cache" in p]
+
+
 def test_what_load_dataset_returned_is_pushed_as_users_do(hub, client, built):
     client(clients.push_plainly, "sou-vqa", "aerial", "org/plain", "aerial", cache=built / "cache")
     ours = client(clients.digests, "sou-vqa", "aerial", cache=built / "cache", built=True)
