@@ -54,3 +54,8 @@ class RunError(SoubenchError):
 
 class TrainError(SoubenchError):
     """A model cannot be trained with what was given."""
+
+
+def brief(error: Exception, most: int = 300) -> str:
+    """Return what another library said on one line, for the end of a message of ours."""
+    return " ".join(str(error).split())[:most]

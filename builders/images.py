@@ -1,6 +1,7 @@
 """Picture files at the door: what their header says, and their upright 8-bit RGB pixels."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -419,3 +420,14 @@ def _refusal(path: Path, error: Exception, *, cut: bool = False) -> PictureError
     return PictureError(
         "picture_unreadable", f"{path}: the picture cannot be read: {type(error).__name__}: {error}"
     )
+
+
+def pixels_digest(image: Image.Image) -> str:
+    """Return the SHA-256 of a picture's size and pixels, hexadecimal.
+
+    The same for a picture and its lossless copy in another format, if both are given as they are
+    loaded here: upright, 8-bit RGB.
+    """
+    digest = sha256(b"%d %d " % image.size)
+    digest.update(image.tobytes())
+    return digest.hexdigest()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from soubench.builders.errors import BuildError
-from soubench.builders.images import MAX_PICTURE_PX, load_picture
+from soubench.builders.images import MAX_PICTURE_PX, load_picture, pixels_digest
 
 MAX_DISTANCE: Final = 4
 """Bits by which the perceptual hashes of two near-duplicates may differ."""
@@ -75,10 +75,8 @@ def hash_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> PictureHash
         BuildError: ``imagehash`` is not installed.
     """
     image = load_picture(path, max_pixels=max_pixels)
-    pixels = sha256(b"%d %d " % image.size)
-    pixels.update(image.tobytes())
     return PictureHash(
-        sha256(path.read_bytes()).hexdigest(), perceptual_hash(image), pixels.hexdigest()
+        sha256(path.read_bytes()).hexdigest(), perceptual_hash(image), pixels_digest(image)
     )
 
 

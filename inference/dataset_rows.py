@@ -1,8 +1,7 @@
 """Open the rows of a dataset: built in the cache, exported to a folder, or on the Hub."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets.packaged_modules.cache.cache import Cache
 
-from soubench.builders.errors import RunError
+from soubench.builders.errors import RunError, brief
 from soubench.builders.publishing.dataset_cache import is_live
 from soubench.builders.publishing.export_folder import is_export, load_manifest
+from soubench.builders.publishing.quiet import quiet_datasets
 
 EVALUATION_SPLIT = "test"
 QUESTION_COLUMNS = ("id", "question", "options", "answer", "target", "system_prompt")
@@ -113,7 +113,7 @@ def _open_built(
     dataset: str, configs: list[str], config: str | None, split: str | None
 ) -> LoadedRows:
     chosen = _choose_config(dataset, configs, config)
-    with _quiet():
+    with quiet_datasets():
         builder = Cache(dataset_name=dataset, config_name=chosen, hash="auto", version="auto")
     rows, split = _choose_split(builder, dataset, chosen, split)
     return LoadedRows(_with_ids(rows, split), dataset, chosen, split, str(builder.hash), dataset)
@@ -140,7 +140,7 @@ def _open_hub(
         raise RunError(
             f"{dataset}: expected a dataset built in the cache ({cache} has "
             f"{', '.join(built) or 'none'}), a folder, or a dataset on the Hub; found none. "
-            f"Build it (soubench build {dataset} ..) or give another name. ({_brief(error)})"
+            f"Build it (soubench build {dataset} ..) or give another name. ({brief(error)})"
         ) from error
     rows, split = _choose_split(builder, dataset, config, split)
     rows = _with_ids(rows, split)
@@ -153,7 +153,7 @@ def _builder(
 ) -> tuple[datasets.DatasetBuilder, str]:
     """Return a prepared builder and the name of its config."""
     try:
-        with _quiet():
+        with quiet_datasets():
             builder = datasets.load_dataset_builder(path, config, revision=revision)
             builder.download_and_prepare()
     except datasets.exceptions.DataFilesNotFoundError as error:
@@ -163,7 +163,7 @@ def _builder(
     except (ValueError, datasets.exceptions.DatasetsError) as error:
         if isinstance(error, datasets.exceptions.DatasetNotFoundError):
             raise
-        raise RunError(f"{source}: {_brief(error)}") from error
+        raise RunError(f"{source}: {brief(error)}") from error
     return builder, str(builder.config.name)
 
 
@@ -190,7 +190,7 @@ def _choose_split(
             f"{dataset}, {config}: there is no split {split!r}. Give --split one of "
             f"{', '.join(names) or '(there is none)'}."
         )
-    with _quiet():
+    with quiet_datasets():
         return builder.as_dataset(split=split), split
 
 
@@ -250,22 +250,3 @@ def _check_chunk(pictures: pa.StructArray, loaded: LoadedRows) -> None:
             f"{loaded.source}, {loaded.config}: the picture {missing} is not there any more. Put "
             f"the folder {Path(missing).parent} back, or build the dataset again."
         )
-
-
-def _brief(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep `datasets` from printing progress bars and notes about the cache."""
-    level = datasets.utils.logging.get_verbosity()
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.utils.logging.set_verbosity_error()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        datasets.utils.logging.set_verbosity(level)
-        if shown:
-            datasets.enable_progress_bars()

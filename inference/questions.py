@@ -1,6 +1,5 @@
 """From a row of any dataset to what a model is asked, and to the answer it is scored against."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,6 +10,7 @@ from string import ascii_uppercase as LETTERS
 from typing import Any, Literal, get_args
 
 from soubench.builders.errors import FormatError, RunError
+from soubench.builders.prompt_file import read_prompt_file
 from soubench.builders.sou.prompts import load_prompts
 from soubench.inference.coordinates import (
     COORDS,
@@ -91,27 +91,18 @@ def load_words(path: Path | None = None) -> Words:
     Raises:
         FormatError: The file is missing, no TOML, or lacks or misuses an entry.
     """
-    source = path or Path(str(files("soubench.inference") / WORDS_FILE))
-    try:
-        data = source.read_bytes()
-        table = tomllib.loads(data.decode("utf-8-sig"))
-    except OSError as error:
-        raise FormatError(
-            f"{source}: the prompt file cannot be read ({error.strerror}). "
-            "Pass the path of a TOML file to --prompt."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{source}: expected a TOML file in UTF-8, but {error}.") from error
+    file = read_prompt_file(path or Path(str(files("soubench.inference") / WORDS_FILE)))
+    table = file.table
     choices = load_prompts()
     said = choices.texts["choices"]
     mcq, requests = table.get("mcq", {}), table.get("requests", {})
     coordinates = table.get("coordinates", {})
     for name, part in (("mcq", mcq), ("requests", requests), ("coordinates", coordinates)):
         if not isinstance(part, dict):
-            raise FormatError(f"{source}: expected a table [{name}], found {part!r}.")
+            raise FormatError(f"{file.source}: expected a table [{name}], found {part!r}.")
 
-    def text(where: str, value: Any, fields: Sequence[str] = ()) -> str:  # noqa: ANN401
-        return _checked(source, where, value, fields)
+    def text(where: str, value: object, fields: Sequence[str] = ()) -> str:
+        return file.text(where, value, WORDS_FILE, fields)
 
     words = {
         "yes_no": text("[requests] yes_no", requests.get("yes_no")),
@@ -121,9 +112,9 @@ def load_words(path: Path | None = None) -> Words:
         "mcq": text("[mcq] request", mcq.get("request", said["request"])),
     }
     # The words of the options may come from the SOU prompts, so these are hashed, too.
-    digest = sha256(data + bytes.fromhex(choices.digest)).hexdigest()
+    digest = sha256(file.data + bytes.fromhex(choices.digest)).hexdigest()
     return Words(
-        version=f"{table.get('version', source.stem)}, {choices.version}",
+        version=f"{file.version}, {choices.version}",
         digest=digest,
         system=text("system", table.get("system"), ["system"]),
         option=text("[mcq] option", mcq.get("option", said["option"]), ["letter", "text"]),
@@ -138,23 +129,6 @@ def load_words(path: Path | None = None) -> Words:
 @cache
 def _package_words() -> Words:
     return load_words()
-
-
-def _checked(source: Path, where: str, value: Any, fields: Sequence[str]) -> str:  # noqa: ANN401
-    if not isinstance(value, str):
-        raise FormatError(
-            f"{source}: expected a text at {where}, found {value!r}. "
-            f"Copy the package's {WORDS_FILE} and change its texts."
-        )
-    try:
-        value.format(**dict.fromkeys(fields, ""))
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
-        allowed = ", ".join(f"{{{f}}}" for f in fields) or "none"
-        raise FormatError(
-            f"{source}: {where} uses a field that it does not have ({error}). Fields allowed "
-            f"there: {allowed}; a brace itself is written twice."
-        ) from error
-    return value
 
 
 def question_of(

@@ -184,7 +184,7 @@ class RunFolder:
             if (path / RUN_FILE).exists():
                 _refuse_other(path, _read_description(path), description)
             else:
-                _write_whole(path / RUN_FILE, dict(description))
+                write_whole(path / RUN_FILE, dict(description))
             replies, length = _read_replies(path)
             file = (path / REPLIES_FILE).open("ab", buffering=0)
             file.truncate(length)
@@ -348,9 +348,9 @@ def _temporary(path: Path) -> Path:
     return path / f"{RUN_FILE}.incomplete"
 
 
-def _write_whole(path: Path, data: Description) -> None:
+def write_whole(path: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON file that is there as a whole or not at all, even if the power fails."""
-    temporary = _temporary(path.parent)
+    temporary = path.with_name(f"{path.name}.incomplete")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
         file.flush()

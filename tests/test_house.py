@@ -123,10 +123,11 @@ def test_the_installed_wheel_runs_the_demo_from_the_root_folder(distributions, t
 
 def test_nothing_names_a_machine_or_an_outside_folder():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
+    # What an sdist holds is all the project's own.
+    own = (p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*"))
+    names = own if listed.returncode else listed.stdout.split("\n")
     pattern = re.compile(r"/wor[k]/|\.\./share[d]")
-    for name in listed.stdout.split("\n"):
+    for name in names:
         path = ROOT / name
         if path.is_file() and not path.is_symlink() and path.suffix in {".py", ".md", ".toml", ""}:
             found = pattern.search(path.read_text(encoding="utf-8", errors="replace"))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from soubench.builders.errors import PictureError, PublishError
 from soubench.builders.images import PICTURE_SUFFIXES, inspect_picture
-from soubench.builders.publishing.export import pixels_digest
+from soubench.builders.publishing.export import pixels_of_file
 from soubench.builders.publishing.export_folder import (
     FileSet,
     load_manifest,
@@ -260,7 +260,7 @@ class _Maker:
         self, rows: pa.Table, paths: Sequence[Path], source: Path
     ) -> list[Embedded | None] | None:
         expected = set(zip(paths, rows["pixels_sha256"].to_pylist(), strict=True))
-        if any(digest and pixels_digest(path) != digest for path, digest in expected):
+        if any(digest and pixels_of_file(path) != digest for path, digest in expected):
             return None
         read = {path: Embedded(path.read_bytes(), path.name) for path in set(paths)}
         wanted = rows["sha256"][0].as_py()

@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +19,7 @@ from datasets import Features, Value
 from datasets.naming import filenames_for_dataset_split
 
 from soubench.builders.errors import PublishError
-from soubench.builders.images import inspect_picture, load_picture
+from soubench.builders.images import inspect_picture, load_picture, pixels_digest
 from soubench.builders.publishing.card_examples import write_examples
 from soubench.builders.publishing.dataset_cache import build_folder
 from soubench.builders.publishing.export_folder import (
@@ -411,7 +410,7 @@ def _with_names(
         )
     pixels = {path: "" for path in paths}
     if not picture["as_is"]:
-        pixels = {path: pixels_digest(path) for path in set(paths) if path.is_relative_to(made)}
+        pixels = {path: pixels_of_file(path) for path in set(paths) if path.is_relative_to(made)}
     n = group.num_rows
     columns: dict[str, list[Any]] = {
         "file_name": [picture["file_name"]] * n,
@@ -425,10 +424,9 @@ def _with_names(
     return PictureRows(group, [None] * n)
 
 
-def pixels_digest(path: Path) -> str:
-    """Return the SHA-256 of a picture's size and upright 8-bit RGB pixels, hexadecimal."""
-    image = load_picture(path, max_pixels=sys.maxsize)
-    return sha256(b"%d %d " % image.size + image.tobytes()).hexdigest()
+def pixels_of_file(path: Path) -> str:
+    """Return the digest of a picture file's pixels; its size was accepted by the build."""
+    return pixels_digest(load_picture(path, max_pixels=sys.maxsize))
 
 
 def _write_papers(

@@ -16,13 +16,14 @@ from datasets.packaged_modules.cache.cache import Cache
 from datasets.utils.file_utils import xopen
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError, PictureError
+from soubench.builders.errors import BuildError, PictureError, brief
 from soubench.builders.images import PICTURE_SUFFIXES
 from soubench.builders.near_duplicates import load_phash
 from soubench.builders.overlap import SHOWN, Group, Picture, PictureSet, Shown, hash_shown
 from soubench.builders.parallel import in_order
 from soubench.builders.publishing.dataset_cache import build_folder, is_live
 from soubench.builders.publishing.export_folder import is_export, load_manifest
+from soubench.builders.publishing.quiet import quiet_datasets
 from soubench.builders.sou.subsets import SUBSETS, Task
 from soubench.builders.sources import SOURCES
 
@@ -215,7 +216,7 @@ class _Reader:
         except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
             raise BuildError(
                 f"{self.found.name}, {part.name}: expected rows that can be read; after "
-                f"{self.rows} of them: {_brief(error)}"
+                f"{self.rows} of them: {brief(error)}"
             ) from error
 
     def _note_group(self, row: Row, part: _Part) -> None:
@@ -355,7 +356,7 @@ def _built_parts(address: Address, configs: Sequence[str]) -> Iterator[_Part]:
     origins: dict[str, _Origin] = {}
     there: set[str] = set()
     for config in _chosen(address, "config", configs):
-        with _quiet():
+        with quiet_datasets(bars=True):
             builder = Cache(
                 dataset_name=address.name, config_name=config, hash="auto", version="auto"
             )
@@ -409,23 +410,8 @@ def _load_errors(address: Address) -> Iterator[None]:
         raise BuildError(
             f"{address.name}: expected a folder, a dataset built in the cache ({_cache()}), or "
             f"one on the Hub, that can be loaded. Build it (soubench build {address.name} ..) or "
-            f"give another name. ({_brief(error)})"
+            f"give another name. ({brief(error)})"
         ) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep `datasets` from saying which folder of the cache it takes."""
-    level = datasets.utils.logging.get_verbosity()
-    datasets.utils.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        datasets.utils.logging.set_verbosity(level)
-
-
-def _brief(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
 
 
 def _part_of(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import datasets
 import pyarrow.parquet as pq
 
-from soubench.builders.errors import PublishError
+from soubench.builders.errors import PublishError, brief
 from soubench.builders.publishing.dataset_cache import staging
 from soubench.builders.publishing.export import export_dataset
 from soubench.builders.publishing.export_folder import Manifest, View, is_export, load_manifest
@@ -276,7 +276,7 @@ def _read_back(
     except (datasets.exceptions.DatasetsError, ValueError) as error:
         raise PublishError(
             f"{repository.id}: {config} was sent, but cannot be loaded from there. Run the command "
-            f"again. ({' '.join(str(error).split())[:200]})"
+            f"again. ({brief(error, 200)})"
         ) from error
     if wrong:
         raise PublishError(

@@ -7,15 +7,16 @@ import datasets
 
 
 @contextmanager
-def quiet_datasets() -> Iterator[None]:
-    """Print neither progress bars nor notes meanwhile."""
+def quiet_datasets(*, bars: bool = False) -> Iterator[None]:
+    """Print no notes meanwhile, and no progress bars unless ``bars``."""
     level = datasets.utils.logging.get_verbosity()
     shown = not datasets.are_progress_bars_disabled()
     datasets.utils.logging.set_verbosity_error()
-    datasets.disable_progress_bars()
+    if not bars:
+        datasets.disable_progress_bars()
     try:
         yield
     finally:
         datasets.utils.logging.set_verbosity(level)
-        if shown:
+        if shown and not bars:
             datasets.enable_progress_bars()

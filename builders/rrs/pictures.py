@@ -6,15 +6,13 @@ Light on purpose where it can be: it is what worker processes import.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from soubench.builders.errors import PictureError, RecordError
-from soubench.builders.images import inspect_picture, load_picture
-from soubench.builders.rrs.corruptions import Pixels
+from soubench.builders.images import inspect_picture, load_picture, pixels_digest
 from soubench.builders.rrs.prompts import Prompts
 from soubench.builders.rrs.questions import Draft, Subject, ask
 from soubench.builders.rrs.record import FoundRecord, check_size
@@ -123,19 +121,12 @@ def prepare(job: PrepareJob) -> Prepared:
         if isinstance(one, Planned):
             made = one.corruption.apply(pixels)
             file = job.folder / one.corruption.file
-            Image.fromarray(made).save(file, compress_level=PNG_LEVEL)
-            corrupted.append(Corrupted(one, pixels_digest(made)))
+            shown = Image.fromarray(made)
+            shown.save(file, compress_level=PNG_LEVEL)
+            corrupted.append(Corrupted(one, pixels_digest(shown)))
         else:
             unable[one] += 1
     return Prepared(tuple(pictures), asked.drafts, tuple(corrupted), unable)
-
-
-def pixels_digest(pixels: Pixels) -> str:
-    """Return the SHA-256 of a picture's size and pixels, as ``soubench export`` makes it."""
-    height, width = pixels.shape[:2]
-    digest = sha256(b"%d %d " % (width, height))
-    digest.update(pixels.tobytes())
-    return digest.hexdigest()
 
 
 def _prepare_picture(path: Path, job: PrepareJob, name: str) -> tuple[Picture, Image.Image]:

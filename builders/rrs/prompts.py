@@ -1,14 +1,13 @@
 """The words of the questions, read from one versioned file."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from string import Formatter
 
 from soubench.builders.errors import FormatError
+from soubench.builders.prompt_file import read_prompt_file
 
 PROMPT_FILE = "prompts_v1.toml"
 
@@ -48,40 +47,26 @@ def load_prompts(path: Path | None = None) -> Prompts:
             file: a key is missing, or a text uses other fields.
     """
     own = Path(str(files("soubench.builders.rrs") / PROMPT_FILE))
-    source = path or own
-    try:
-        data = source.read_bytes()
-        table = tomllib.loads(data.decode("utf-8-sig"))
-    except OSError as error:
-        raise FormatError(
-            f"{source}: the prompt file cannot be read ({error.strerror}). "
-            "Pass the path of a TOML file to --prompt."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{source}: expected a TOML file in UTF-8, but {error}.") from error
+    file = read_prompt_file(path or own)
     texts: dict[str, dict[str, str]] = {}
-    for name, expected in tomllib.loads(own.read_text(encoding="utf-8")).items():
+    for name, expected in read_prompt_file(own).table.items():
         if not isinstance(expected, dict):
             continue
-        given = table.get(name)
+        given = file.table.get(name)
         texts[name] = {}
         for key, pattern in expected.items():
-            text = given.get(key) if isinstance(given, dict) else None
-            if not isinstance(text, str):
-                raise FormatError(
-                    f"{source}: expected a text at [{name}] {key}, found {text!r}. "
-                    f"Copy the package's {PROMPT_FILE} and change its texts."
-                )
             allowed = _fields(pattern) or set()
+            there = given.get(key) if isinstance(given, dict) else None
+            text = file.text(f"[{name}] {key}", there, PROMPT_FILE)
             found = _fields(text)
             if found is None or found != allowed:
                 listed = ", ".join(f"{{{f}}}" for f in sorted(allowed)) or "no field"
                 raise FormatError(
-                    f"{source}: [{name}] {key} must use {listed}, as the package's text does; "
+                    f"{file.source}: [{name}] {key} must use {listed}, as the package's text does; "
                     f"found {text!r}."
                 )
             texts[name][key] = text
-    return Prompts(str(table.get("version", source.stem)), sha256(data).hexdigest(), texts)
+    return Prompts(file.version, file.digest, texts)
 
 
 def _fields(text: str) -> set[str] | None:

@@ -1,7 +1,6 @@
 """The pictures and rows of primitive-shapes: one ordered pass over all configurations, then ink."""
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,8 +12,9 @@ import PIL
 from PIL import Image
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError, FormatError
+from soubench.builders.errors import BuildError
 from soubench.builders.parallel import chunks, in_order
+from soubench.builders.prompt_file import read_prompt_file
 from soubench.builders.shapes.configuration import Configuration
 from soubench.builders.shapes.draw import draw_picture
 from soubench.builders.shapes.sampler import SPLITS, draw, unique
@@ -24,6 +24,7 @@ from soubench.builders.shapes.tikz import PAGES_PER_RUN, check_installed, render
 Renderer = Literal["pillow", "tikz"]
 RENDERERS: tuple[Renderer, ...] = ("pillow", "tikz")
 PNG_LEVEL = 6
+PROMPT_FILE = "prompts_v1.toml"
 PICTURES_PER_JOB = 100
 
 
@@ -160,17 +161,13 @@ def load_questions(path: Path | None = None) -> tuple[dict[str, str], str]:
     Raises:
         FormatError: The file cannot be read, or lacks a question.
     """
-    source = path or Path(str(files("soubench.builders.shapes") / "prompts_v1.toml"))
-    try:
-        data = source.read_bytes()
-        questions = tomllib.loads(data.decode("utf-8-sig")).get("questions")
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{source}: expected a prompt file in TOML, but {error}.") from error
+    file = read_prompt_file(path or Path(str(files("soubench.builders.shapes") / PROMPT_FILE)))
+    questions = file.table.get("questions")
     found = questions if isinstance(questions, dict) else {}
-    missing = [name for name in FORMATS if not isinstance(found.get(name), str)]
-    if missing:
-        raise FormatError(f"{source}: expected texts at [questions] {' and '.join(missing)}.")
-    return {name: found[name] for name in FORMATS}, sha256(data).hexdigest()
+    checked = {
+        name: file.text(f"[questions] {name}", found.get(name), PROMPT_FILE) for name in FORMATS
+    }
+    return checked, file.digest
 
 
 def _sample(

@@ -1,14 +1,12 @@
 """The words of the SOU questions, read from one versioned file."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from soubench.builders.errors import FormatError
+from soubench.builders.prompt_file import PromptFile, read_prompt_file
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import Mode, Target
@@ -84,47 +82,25 @@ def load_prompts(path: Path | None = None) -> Prompts:
     Raises:
         FormatError: The file is missing, no TOML, or lacks or misuses an entry.
     """
-    source = path or Path(str(files("soubench.builders.sou") / PROMPT_FILE))
-    try:
-        data = source.read_bytes()
-        table = tomllib.loads(data.decode("utf-8-sig"))
-    except OSError as error:
-        raise FormatError(
-            f"{source}: the prompt file cannot be read ({error.strerror}). "
-            "Pass the path of a TOML file to --prompt."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{source}: expected a TOML file in UTF-8, but {error}.") from error
-    return Prompts(
-        version=str(table.get("version", source.stem)),
-        digest=sha256(data).hexdigest(),
-        texts=_checked(source, table),
-    )
+    file = read_prompt_file(path or Path(str(files("soubench.builders.sou") / PROMPT_FILE)))
+    return Prompts(version=file.version, digest=file.digest, texts=_checked(file))
 
 
-def _checked(source: Path, table: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _checked(file: PromptFile) -> dict[str, dict[str, str]]:
     texts: dict[str, dict[str, str]] = {}
     for name, keys in _FIELDS.items():
-        given = table.get(name)
-        texts[name] = {}
-        for key, fields in keys.items():
-            text = given.get(key) if isinstance(given, dict) else None
-            if not isinstance(text, str):
-                raise FormatError(
-                    f"{source}: expected a text at [{name}] {key}, found {text!r}. "
-                    f"Copy the package's {PROMPT_FILE} and change its texts."
-                )
-            try:
-                text.format(**dict.fromkeys(fields, ""))
-            except (KeyError, IndexError, ValueError, AttributeError) as error:
-                allowed = ", ".join(f"{{{f}}}" for f in sorted(fields)) or "none"
-                raise FormatError(
-                    f"{source}: [{name}] {key} uses a field that it does not have ({error}). "
-                    f"Fields allowed there: {allowed}."
-                ) from error
-            texts[name][key] = text
-    notes = table.get("notes", {})
+        given = file.table.get(name)
+        texts[name] = {
+            key: file.text(
+                f"[{name}] {key}",
+                given.get(key) if isinstance(given, dict) else None,
+                PROMPT_FILE,
+                fields,
+            )
+            for key, fields in keys.items()
+        }
+    notes = file.table.get("notes", {})
     if not isinstance(notes, dict) or not all(isinstance(v, str) for v in notes.values()):
-        raise FormatError(f"{source}: [notes] must map sources to texts, found {notes!r}.")
+        raise FormatError(f"{file.source}: [notes] must map sources to texts, found {notes!r}.")
     texts["notes"] = dict(notes)
     return texts

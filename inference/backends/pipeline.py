@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 import transformers
+from jinja2 import TemplateError
 
-from soubench.builders.errors import PictureError, RunError
+from soubench.builders.errors import PictureError, RunError, brief
 from soubench.inference.backends import OUT_OF_MEMORY, Facts, failed
 from soubench.inference.chat import Picture, Request, fit_pixels, messages
 from soubench.inference.run_folder import Reply, Size
@@ -144,7 +145,7 @@ class PipelineBackend:
             # What transformers raises for a missing, gated or unknown model is not one class.
             raise RunError(
                 f"{model}: expected a model for the pipeline image-text-to-text. "
-                f"{' '.join(str(error).split())[:400]}"
+                f"{brief(error, 400)}"
             ) from error
         self.pipe.fed = []
         if getattr(self.pipe.processor, "chat_template", None) is None:
@@ -294,8 +295,8 @@ def has_system_role(processor: Any) -> bool:  # noqa: ANN401  # transformers: no
     ]
     try:
         return SENTINEL in str(processor.apply_chat_template(chat, tokenize=False))
-    except Exception:
-        # Templates refuse the role with whatever error they like; this is where we find out.
+    except (TemplateError, ValueError, TypeError, KeyError, AttributeError):
+        # Templates say that they do not know the role by an error of their own, or stumble over it.
         return False
 
 

@@ -1,38 +1,39 @@
 """Judge a model on held-out rows by this project's own metrics."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from math import inf, sqrt
+from statistics import fmean
 from typing import Any
 
 import datasets
 import torch
 
 from soubench.builders.errors import TrainError
+from soubench.inference.questions import PICTURE_COLUMNS, question_of
+from soubench.inference.run_folder import Reply
+from soubench.inference.scores import SCORINGS, Asked, Measure, Settings, kind_of
 from soubench.inference.training.recipe import Recipe
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
+    """Return the number that chooses a checkpoint.
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One number of a metric.
+    Args:
+        metric: The main metric of the rows' kind of answers, or the name of one of its measures.
+        rows: Rows of one kind, at least one.
 
-    Attributes:
-        key: Its name among the metric's results.
-        higher_is_better: Which way is better.
+    Raises:
+        TrainError: These rows have no such number.
     """
-
-    key: str
-    higher_is_better: bool = True
-
-
-MEASURES = {
-    "option_match": Measure("accuracy"),
-    "sama": Measure("sama"),
-    "attribute_f1": Measure("f1_macro"),
-    "matched_rmse": Measure("count_rmse", higher_is_better=False),
-}
-"""Metric -> the number that chooses a checkpoint."""
+    row = _light(rows)[0]
+    measures = SCORINGS[kind_of(question_of(row), row)].measures
+    if metric == measures[0].metric:
+        return measures[0]
+    found = next((measure for measure in measures if measure.name == metric), None)
+    if found is None:
+        named = ", ".join((measures[0].metric, *(measure.name for measure in measures)))
+        raise TrainError(f"metric: expected one of {named} for these rows, got {metric!r}.")
+    return found
 
 
 def judge(
@@ -46,36 +47,31 @@ def judge(
     """Let a model answer rows greedily, and return the measure of the recipe's metric.
 
     Raises:
-        TrainError: The metric is none of those that choose a checkpoint, or not installed.
+        TrainError: The rows have no such measure.
+        RunError: The metric is not installed.
     """
     replies = list(_replies(model, processor, rows, recipe.max_new_tokens, batch_size))
     return score(recipe.metric, rows, replies)
 
 
 def score(metric: str, rows: datasets.Dataset, replies: Sequence[str]) -> float:
-    """Return the measure of a metric for replies to rows."""
-    if metric not in MEASURES:
-        raise TrainError(f"metric: expected one of {', '.join(MEASURES)}, got {metric!r}.")
-    import evaluate
+    """Return the measure of a metric for replies to rows, as ``soubench score`` has it."""
+    measure = measure_of(metric, rows)
+    asked = [
+        Asked(row, question_of(row), Reply(id=str(row["id"]), reply=reply))
+        for row, reply in zip(_light(rows), replies, strict=True)
+    ]
+    kind = kind_of(asked[0].question, asked[0].row)
+    judged = SCORINGS[kind].judge(asked, Settings())
+    values = [value for one in judged if (value := one.values[measure.name]) is not None]
+    if not values:
+        return inf if measure.is_error else 0.0
+    return sqrt(fmean(v * v for v in values)) if measure.root else fmean(values)
 
-    from soubench.builders.publishing.metric_cache import install_metrics
 
-    install_metrics([metric])
-    try:
-        module = evaluate.load(metric)
-    except ImportError as error:
-        raise TrainError(
-            f'{metric} needs more than is installed: pip install "soubench[metrics]". ({error})'
-        ) from error
-    if metric == "option_match":
-        found = module.compute(
-            predictions=list(replies),
-            references=[LETTERS[answer] for answer in rows["answer"][:]],
-            options=rows["options"][:],
-        )
-    else:
-        found = module.compute(predictions=list(replies), references=rows["target"][:])
-    return float(found[MEASURES[metric].key])
+def _light(rows: datasets.Dataset) -> datasets.Dataset:
+    """Return rows without pictures, which would be decoded in vain."""
+    return rows.remove_columns([name for name in PICTURE_COLUMNS if name in rows.column_names])
 
 
 def _replies(

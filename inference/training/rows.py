@@ -10,10 +10,10 @@ import datasets
 from soubench.builders.errors import TrainError
 from soubench.builders.keyed import keyed_hash
 from soubench.inference.dataset_rows import open_rows
+from soubench.inference.questions import PICTURE_COLUMNS
 from soubench.inference.training.recipe import Recipe
 
 GROUP_COLUMNS = ("group_id", "plant_id", "id")
-PICTURE_COLUMNS = ("image", "images")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ In the output folder::
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,14 +22,15 @@ from peft import LoraConfig, PeftModel
 from transformers import TrainerCallback
 from trl import SFTConfig
 
-from soubench.builders.errors import TrainError
+from soubench.builders.errors import TrainError, brief
 from soubench.inference.backends.pipeline import (
     folder_digest,
     has_system_role,
     is_out_of_memory,
     limit_pixels,
 )
-from soubench.inference.training.judge import MEASURES, judge
+from soubench.inference.run_folder import first_difference, write_whole
+from soubench.inference.training.judge import judge, measure_of
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
 from soubench.inference.training.recipe import Recipe
@@ -40,6 +40,8 @@ SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.jsonl"
 CHECKPOINTS = 10
 HELD_OUT_ROWS = 200
+MAY_DIFFER = ("libraries",)
+"""What need not be the same when a run goes on."""
 
 # Few of the types that transformers declares are those it takes and returns.
 hf: Any = transformers
@@ -106,6 +108,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     )
     held = rows.held_out.select(range(min(options.held_out_rows, len(rows.held_out))))
     if len(held):
+        measure_of(recipe.metric, held)  # said now, not after the first checkpoint
         trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
     try:
         trainer.train(resume_from_checkpoint=resume)
@@ -123,7 +126,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         "steps": trainer.state.global_step,
         "loss": logged[-1] if logged else None,
         "held_out": held_out_measures(options.out),
-        "chosen": _choose(options.out, recipe, trainer.state.global_step),
+        "chosen": _choose(options.out, held, recipe, trainer.state.global_step),
         "merged": None,
     }
     if options.merge and trainer.is_world_process_zero():
@@ -146,7 +149,7 @@ def _load(recipe: Recipe) -> tuple[Any, Any]:
         # What transformers raises for a missing, gated or unknown model is not one class.
         raise TrainError(
             f"{recipe.model}: expected a vision-language model that transformers loads without "
-            f"remote code. {' '.join(str(error).split())[:400]}"
+            f"remote code. {brief(error, 400)}"
         ) from error
     if getattr(processor, "chat_template", None) is None:
         raise TrainError(
@@ -234,32 +237,21 @@ def _check_folder(
             there = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise TrainError(f"{path} cannot be read ({error}). Choose another --out.") from error
-        difference = _first_difference(there, asked)
-        if difference:
+        difference = first_difference(there, asked, MAY_DIFFER)
+        if difference is not None:
+            field, old, new = difference
             raise TrainError(
-                f"{options.out} holds another run: {difference}. Choose another --out, or go back "
-                "to what that run was started with."
+                f"{options.out} holds another run: {field} was {old!r:.80} there and is "
+                f"{new!r:.80} now. Choose another --out, or go back to what that run was started "
+                "with."
             )
         return any(options.out.glob("checkpoint-*"))
     if options.out.exists() and any(options.out.iterdir()):
         raise TrainError(f"{options.out} is not empty and holds no run. Choose another --out.")
     if int(os.environ.get("RANK", "0")) == 0:
         options.out.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
+        write_whole(path, asked)
     return False
-
-
-def _first_difference(there: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    for key, value in asked.items():
-        old = there.get(key)
-        if key == "libraries" or old == value:
-            continue
-        if isinstance(value, dict) and isinstance(old, dict):
-            inner = next((k for k in value if value[k] != old.get(k)), None)
-            if inner is not None:
-                return f"{key}.{inner} was {old.get(inner)!r} there and is {value[inner]!r} now"
-        return f"{key} was {old!r:.80} there and is {value!r:.80} now"
-    return ""
 
 
 class _Judging(TrainerCallback):
@@ -284,7 +276,8 @@ class _Judging(TrainerCallback):
             drawn = torch.get_rng_state()
             value = judge(model, self._processor, self._rows, self._recipe)
             torch.set_rng_state(drawn)
-            line = {"step": state.global_step, MEASURES[self._recipe.metric].key: value}
+            name = measure_of(self._recipe.metric, self._rows).name
+            line = {"step": state.global_step, name: value}
             with (self._out / HELD_OUT_FILE).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         self._trainer.accelerator.wait_for_everyone()
@@ -302,12 +295,12 @@ def held_out_measures(out: Path) -> dict[int, float]:
     return found
 
 
-def _choose(out: Path, recipe: Recipe, last: int) -> int:
+def _choose(out: Path, held: Any, recipe: Recipe, last: int) -> int:  # noqa: ANN401
     """Return the step of the best checkpoint; of equal ones the earliest, the last without any."""
     measures = {s: v for s, v in held_out_measures(out).items() if _checkpoint(out, s).is_dir()}
     if not measures:
         return last
-    sign = 1 if MEASURES[recipe.metric].higher_is_better else -1
+    sign = -1 if measure_of(recipe.metric, held).is_error else 1
     return max(sorted(measures), key=lambda step: sign * measures[step])
 
 

@@ -41,3 +41,20 @@ def pairs(flag: str, values: Sequence[str], example: str = "visdrone=DIR") -> di
             raise BuildError(f"{flag} {name}=.. is given twice: {found[name]!r} and {rest!r}.")
         found[name] = rest
     return found
+
+
+def add_pictures(parser: argparse.ArgumentParser, *, verb: str) -> None:
+    """Add the flags of which build goes out, and with which pictures."""
+    parser.add_argument(
+        "--pictures",
+        choices=("all", "none"),
+        default="all",
+        help="all that may be passed on (default), or none: labels only",
+    )
+    parser.add_argument(
+        "--i-have-the-right-to-redistribute",
+        dest="have_the_right",
+        action="store_true",
+        help=f"{verb} pictures whose licenses do not allow it as such",
+    )
+    parser.add_argument("--fingerprint", help="which build, where the cache holds several")

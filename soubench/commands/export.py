@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from soubench.commands import Commands
+from soubench.commands import Commands, add_pictures
 
 CONFIGS_SHOWN = 4
 
@@ -15,19 +15,7 @@ def add_parser(commands: Commands) -> None:
     )
     export.add_argument("dataset", help="name of a built dataset")
     export.add_argument("folder", metavar="DIR", type=Path)
-    export.add_argument(
-        "--pictures",
-        choices=("all", "none"),
-        default="all",
-        help="all that may be passed on (default), or none: labels only",
-    )
-    export.add_argument(
-        "--i-have-the-right-to-redistribute",
-        dest="have_the_right",
-        action="store_true",
-        help="export pictures whose licenses do not allow it as such",
-    )
-    export.add_argument("--fingerprint", help="which build, where the cache holds several")
+    add_pictures(export, verb="export")
     export.set_defaults(command=_export)
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from soubench.commands import Commands
+from soubench.commands import Commands, add_pictures
 
 CONFIGS_SHOWN = 6
 
@@ -22,19 +22,7 @@ def add_parser(commands: Commands) -> None:
     push.add_argument("--private", action="store_true", help="make a private repository")
     push.add_argument("--tag", metavar="NAME", help="name of this version, such as v1.0.0")
     push.add_argument("--dry-run", action="store_true", help="only list files and bytes")
-    push.add_argument(
-        "--pictures",
-        choices=("all", "none"),
-        default="all",
-        help="all that may be passed on (default), or none: labels only",
-    )
-    push.add_argument(
-        "--i-have-the-right-to-redistribute",
-        dest="have_the_right",
-        action="store_true",
-        help="publish pictures whose licenses do not allow it as such",
-    )
-    push.add_argument("--fingerprint", help="which build, where the cache holds several")
+    add_pictures(push, verb="publish")
     push.set_defaults(command=_push)
 
 

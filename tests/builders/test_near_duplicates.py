@@ -20,7 +20,7 @@ from soubench.builders.near_duplicates import (
     perceptual_hash,
     picture_hash,
 )
-from soubench.builders.publishing.export import pixels_digest
+from soubench.builders.publishing.export import pixels_of_file
 
 
 def noise(seed, size_wh=(80, 60)):
@@ -105,7 +105,7 @@ def test_a_picture_is_known_again_by_file_by_pixels_and_by_look(tmp_path):
     png, bmp, jpg = (hash_picture(tmp_path / f"a.{suffix}") for suffix in ("png", "bmp", "jpg"))
     assert png.sha256 == sha256((tmp_path / "a.png").read_bytes()).hexdigest()
     assert len({png.sha256, bmp.sha256, jpg.sha256}) == 3
-    assert png.pixels_sha256 == bmp.pixels_sha256 == pixels_digest(tmp_path / "a.png")
+    assert png.pixels_sha256 == bmp.pixels_sha256 == pixels_of_file(tmp_path / "a.png")
     assert png.pixels_sha256 != jpg.pixels_sha256
     assert png.phash == bmp.phash
     assert found([png.phash], [jpg.phash], 4)

@@ -18,7 +18,7 @@ from soubench.builders.demo_plants.write import write_demo_plants
 from soubench.builders.demo_scenes import write_demo_sources
 from soubench.builders.near_duplicates import FLAT
 from soubench.builders.overlap import Picture, PictureSet, compare
-from soubench.builders.publishing.export import export_dataset, pixels_digest
+from soubench.builders.publishing.export import export_dataset, pixels_of_file
 from soubench.builders.shapes.sampler import SPLITS
 from soubench.builders.sou.build import BuildOptions
 from soubench.cli import main
@@ -210,7 +210,7 @@ def test_rows_without_pictures_are_compared_by_what_hashes_they_have(capsys, tmp
         "image": [None] * 4,
         "id": ["file", "pixels", "none", "junk"],
         "sha256": [digest, "", None, "unknown"],
-        "pixels_sha256": ["", pixels_digest(plain / "1.png"), "", None],
+        "pixels_sha256": ["", pixels_of_file(plain / "1.png"), "", None],
     }
     made = datasets.Dataset.from_dict(hashed).cast_column("image", datasets.Image())
     (tmp_path / "rows").mkdir()

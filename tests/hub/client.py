@@ -38,6 +38,8 @@ def environment(endpoint, home):
 
 def start(endpoint, home):
     os.environ.update(environment(endpoint, home))
+    # A new process takes over the parent's path, and with it the metrics that were loaded there.
+    sys.path[:] = [path for path in sys.path if not Path(path, "evaluate_modules").is_dir()]
     import datasets
     import yaml
 

@@ -138,7 +138,7 @@ def test_what_never_passes_is_an_error_that_the_next_run_tries_again(
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
+    ("headers", "wanted"),
     [
         ({"retry-after": "2"}, 2),
         ({"retry-after": "0.5"}, 0.5),
@@ -147,9 +147,9 @@ def test_what_never_passes_is_an_error_that_the_next_run_tries_again(
         ({}, None),
     ],
 )
-def test_the_pause_is_the_one_that_the_server_asks_for(headers, seconds):
+def test_the_pause_is_the_one_that_the_server_asks_for(headers, wanted):
     asked = server._asked_pause(headers)
-    assert asked == seconds
+    assert asked == wanted
     if asked is not None:
         assert asked <= server._pause(1, asked) <= 1.1 * asked
     pauses = [server._pause(n, None) for n in range(1, 30)]

@@ -766,3 +766,13 @@ def test_a_killed_run_is_scored_as_far_as_it_went(built, tmp_path, capsys):
     with RunFolder.create_or_resume(run, json.loads((run / "run.json").read_text())):
         pass
     capsys.readouterr()
+
+
+def test_the_measures_of_rrs_are_among_those_that_are_scored():
+    """The card of rrs names them from its taxonomy."""
+    from soubench.builders.rrs.taxonomy import SCORINGS as named
+    from soubench.inference.scores import SCORINGS as scored
+
+    for kind, scoring in named.items():
+        measures = {(measure.metric, measure.name) for measure in scored[kind].measures}
+        assert (scoring.metric, scoring.measure) in measures

@@ -149,7 +149,8 @@ def test_large_files_go_in_parts_and_long_listings_come_in_pages(hub, client, pu
 
 
 @pytest.mark.skipif(
-    version("hf-xet") != "1.8.0", reason="a storage in a folder is an aid of hf-xet's own tests"
+    version("hf-xet") != "1.8.0",
+    reason="only hf-xet 1.8.0 is known to store in a folder, an aid of its own tests",
 )
 def test_with_xet_storage_as_the_hub_has_it_by_default(hub, client, push, built, tmp_path):
     assert push("my-set", "org/not-xet", ALL)[0] == 0

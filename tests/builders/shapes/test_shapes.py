@@ -473,7 +473,9 @@ def test_missing_latex_is_named_with_its_packages(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_LATEX, reason="LaTeX is not installed")
+@pytest.mark.skipif(
+    not HAS_LATEX, reason="TikZ needs LaTeX: apt install texlive-latex-base texlive-pictures"
+)
 def test_both_renderers_agree(tmp_path):
     """Mean IoU of the shapes' visible pixels, by id maps at four times the size."""
     samples = [GOLDEN] + [draw("1.0.0", 0, split, i) for split in SPLITS for i in range(4)]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import datasets
 import pytest
 import torch
 from peft import LoraConfig
@@ -15,6 +16,7 @@ from trl import SFTConfig, SFTTrainer
 
 from soubench.builders.errors import TrainError
 from soubench.cli import main
+from soubench.inference.training.judge import measure_of, score
 from soubench.inference.training.lora_targets import lora_targets, part_of
 from soubench.inference.training.numeric_loss import NumericSFTTrainer, numeric_token_ids
 from soubench.inference.training.recipe import load_recipe
@@ -297,3 +299,36 @@ def test_out_of_memory_names_the_setting(short, tiny_vlm, shapes, tmp_path, caps
     monkeypatch.setattr(NumericSFTTrainer, "compute_loss", full)
     assert run(short, tiny_vlm("llava"), tmp_path / "run") == 2
     assert "per_device_batch = 1" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_judged_as_score_does(shapes, built_plants, installed_metrics):
+    import evaluate
+
+    for rows, metric, key in (
+        (training_rows(load_recipe(RECIPE), system_role=True).held_out, "sama", "sama"),
+        (built_plants, "matched_rmse", "count_rmse"),
+    ):
+        targets = rows["target"][:]
+        replies = [*targets[1:], "nothing"]
+        wanted = evaluate.load(metric).compute(predictions=replies, references=targets)[key]
+        assert score(metric, rows, replies) == pytest.approx(wanted)
+        assert measure_of(metric, rows).name == key
+        with pytest.raises(TrainError, match=f"expected one of {metric}, {key}"):
+            measure_of("option_match", rows)
+
+
+@pytest.fixture
+def built_plants():
+    """Rows as plant-leaves has them, pictures aside."""
+    return datasets.Dataset.from_dict(
+        {
+            "id": ["a", "b", "c"],
+            "question": ["How many leaves?"] * 3,
+            "leaf_count": [2, 1, 3],
+            "target": [
+                "There are 2 leaves, centred at coordinates (30, 12), (8, 40).",
+                "There are 1 leaves, centred at coordinates (5, 5).",
+                "There are 3 leaves, centred at coordinates (1, 2), (3, 4), (5, 6).",
+            ],
+        }
+    )
