@@ -27,10 +27,10 @@ from soubench.builders.publishing.export_folder import (
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.sou.render import file_digest
 from soubench.builders.verification import Problem, Row
+from soubench.dataset_scripts import sou_verification as sou
 from soubench.dataset_scripts.plant_leaves import verification as plant_leaves
 from soubench.dataset_scripts.prepared import MANIFEST, datasets_cache
 from soubench.dataset_scripts.primitive_shapes import verification as primitive_shapes
-from soubench.dataset_scripts.sou_vqa import verification as sou
 
 Tables = Mapping[str, Mapping[str, pa.Table]]
 """Config -> split -> its rows, without pictures."""
