@@ -4,8 +4,6 @@ import json
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 from pycocotools import mask as coco_mask
 
@@ -68,11 +66,6 @@ def mask_box_xywh(encoded: Encoded) -> tuple[float, float, float, float]:
 def mask_area_px(encoded: Encoded) -> int:
     """Return the number of px of a mask."""
     return int(coco_mask.area(encoded))
-
-
-def decode_mask(encoded: Encoded) -> npt.NDArray[np.bool_]:
-    """Return a mask as an array, height × width."""
-    return np.asarray(coco_mask.decode(encoded), dtype=np.bool_)
 
 
 def mask_json(encoded: Encoded) -> str:

@@ -189,8 +189,11 @@ def test_printed_boxes_read_back_within_a_millionth_of_the_picture(
         SIZE_WH * 2,
         strict=True,
     ):
-        # What comes out this close to a whole pixel is taken for it.
-        assert abs(value - expected * side) <= 1e-6 * side + 0.01
+        place = expected * side
+        # What comes out within a hundredth of a whole pixel is that pixel.
+        whole = float(round(place))
+        allowed = [place, whole] if abs(place - whole) <= 0.01 + 1e-6 * side else [place]
+        assert min(abs(value - one) for one in allowed) <= 1e-6 * side
     assert not report.dropped + report.repaired
 
 
