@@ -34,6 +34,15 @@ Quad = tuple[float, float, float, float, float, float, float, float]
 """Four corners ``x1, y1, .., x4, y4`` in the order of the source."""
 
 
+def normalized(name: str) -> str:
+    """Return a category name, or an option, without the differences a reader would overlook.
+
+    >>> normalized("Traffic_Sign") == normalized("traffic-sign")
+    True
+    """
+    return " ".join(name.casefold().replace("-", " ").replace("_", " ").split())
+
+
 @dataclass(frozen=True, slots=True)
 class Mask:
     """A COCO segmentation, kept as it came: polygons, or a run-length encoding.

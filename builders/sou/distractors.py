@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import cos, floor, radians, sin, sqrt
 
 from soubench.builders.keyed import KeyedRandom
+from soubench.builders.scene import normalized
 from soubench.builders.sou.geometry import iou_under, polygon
 from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.statistics import (
@@ -28,15 +29,6 @@ PAPER_MIN_SIDE_PX = 10
 PAPER_MAX_SIDE_PX = 99
 PAPER_MAX_IOU = 0.5
 BALANCED_MAX_IOU = 0.3
-
-
-def normalized(option: str) -> str:
-    """Return an option without the differences a reader would overlook.
-
-    >>> normalized("Traffic_Sign") == normalized("traffic-sign")
-    True
-    """
-    return " ".join(option.casefold().replace("-", " ").replace("_", " ").split())
 
 
 def draw_distractors(

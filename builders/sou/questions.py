@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from soubench.builders.keyed import KeyedRandom, keyed_hash
-from soubench.builders.sou.distractors import draw_distractors, normalized
+from soubench.builders.scene import normalized
+from soubench.builders.sou.distractors import draw_distractors
 from soubench.builders.sou.picture import SouPicture
 from soubench.builders.sou.statistics import OPTIONS, Statistics, freeze, thinned_count
 from soubench.builders.sou.subsets import SMALL_AREA_PX, Task

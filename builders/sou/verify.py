@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor
 from typing import Any
 
-from soubench.builders.sou.distractors import normalized
+from soubench.builders.scene import normalized
 from soubench.builders.sou.fingerprint import fingerprint, objects_digest
 from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from soubench.builders.errors import FormatError
-from soubench.builders.scene import Mask, ReadReport, Scene
+from soubench.builders.scene import Mask, ReadReport, Scene, normalized
 from soubench.builders.sources._door import RawObject, RawPicture, Source, make_scene
 from soubench.builders.sources._files import LabelFile, find_json, label_parts, locate_pictures
 from soubench.builders.sources._values import (
@@ -267,9 +267,10 @@ def _merge_names(
     spelling: dict[str, str] = {}
     names: dict[Key, str | None] = {}
     for key in ordered:
-        first = spelling.setdefault(listed[key].casefold(), listed[key])
+        first = spelling.setdefault(normalized(listed[key]), listed[key])
         if names and first in names.values():
-            report.repair("duplicate_category", f"{path.name}: {first!r}, id {shorten(key)}")
+            where = f"{path.name}: id {shorten(key)}, {listed[key]!r}, is read as {first!r}"
+            report.repair("duplicate_category", where)
         names[key] = first
     return Categories(names, listed, tuple(spelling.values()))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from soubench.builders.errors import PictureError
 from soubench.builders.images import PictureInfo, inspect_picture, turn_point
-from soubench.builders.scene import Box, Mask, Quad, ReadReport, Scene, SceneObject
+from soubench.builders.scene import Box, Mask, Quad, ReadReport, Scene, SceneObject, normalized
 
 MIN_SIDE_PX = 1.0
 MIN_QUAD_AREA_PX = 1.0
@@ -125,7 +125,7 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
 
 
 def settle_spellings(counts: Mapping[str, int], report: ReadReport) -> dict[str, str]:
-    """Give category names that differ in case alone one spelling, and fill the category list.
+    """Give category names that differ in case, ``_`` or ``-`` alone one spelling; list all names.
 
     For formats whose labels carry names and that have no table of them: the categories are the
     names found, sorted. Of several spellings the most frequent is taken, then the first by sort.
@@ -139,14 +139,14 @@ def settle_spellings(counts: Mapping[str, int], report: ReadReport) -> dict[str,
     """
     chosen: dict[str, str] = {}
     for name in sorted(counts, key=lambda name: (-counts[name], name)):
-        chosen.setdefault(name.casefold(), name)
+        chosen.setdefault(normalized(name), name)
     for name in sorted(counts):
-        if (kept := chosen[name.casefold()]) != name:
+        if (kept := chosen[normalized(name)]) != name:
             report.repair(
                 "category_spelling", f"{name!r} is read as {kept!r}, {counts[name]} times"
             )
     report.categories = tuple(sorted(chosen.values()))
-    return {name: chosen[name.casefold()] for name in counts}
+    return {name: chosen[normalized(name)] for name in counts}
 
 
 def _compare_sizes(picture: RawPicture, info: PictureInfo, report: ReadReport) -> bool:

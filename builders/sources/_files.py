@@ -15,6 +15,9 @@ _SPELLINGS = {"val": ("val", "valid", "validation"), "train": ("train", "trainin
 _SPLIT_WORDS = frozenset(
     {"train", "training", "val", "valid", "validation", "test", "trainval", "minival"}
 )
+_LABEL_WORDS = frozenset(
+    {"ann", "anns", "annotation", "annotations", "json", "jsons", "label", "labels"}
+)
 _ROLE_FOLDERS = frozenset({"images", "annotations", "labels", "jpegimages", "labeltxt", "annfiles"})
 
 
@@ -337,7 +340,8 @@ def locate_pictures(
     """Find the pictures that a label file names, near the label file.
 
     The folder of the label file is searched, then those above it up to the folder that the user
-    gave, until all are found; one level further up where no picture lies below that.
+    gave, until all are found; one level further up where no picture lies below that, and the
+    folder's name says that it is one of label files or a split.
 
     Args:
         label: The label file.
@@ -376,17 +380,26 @@ def locate_pictures(
 def _places(label: LabelFile) -> Iterator[Files]:
     if label.files is None:
         beside = label.path.absolute().parent
-        for place in (beside, beside.parent):
-            # Never the whole disk.
-            if place.parent != place:
-                yield Files.below(place)
+        # Never the whole disk.
+        if beside.parent != beside:
+            yield Files.below(beside)
+            yield from _above(beside)
         return
     folder_in_root = PurePosixPath(label.path.relative_to(label.files.root).parent.as_posix())
     for folder in (folder_in_root, *folder_in_root.parents):
         yield label.files.inside(folder)
     if not label.files.with_suffix(PICTURE_SUFFIXES):
-        # Pointed at the folder of the label files: the pictures lie beside it.
-        yield Files.below(label.files.root.absolute().parent)
+        yield from _above(label.files.root.absolute())
+
+
+def _above(folder: Path) -> Iterator[Files]:
+    """List what lies beside a folder of label files: any other one is a dataset of its own.
+
+    Its siblings may be other datasets, with pictures of the same names.
+    """
+    words = set(name_words(folder.name))
+    if words & (_LABEL_WORDS | _SPLIT_WORDS) and folder.parent.parent != folder.parent:
+        yield Files.below(folder.parent)
 
 
 def _try_find(index: PictureIndex, name: str) -> Path | PictureError:

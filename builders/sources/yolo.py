@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 
 from soubench.builders.errors import FormatError, SplitError
 from soubench.builders.images import PICTURE_SUFFIXES
-from soubench.builders.scene import Mask, ReadReport, Scene
+from soubench.builders.scene import Mask, ReadReport, Scene, normalized
 from soubench.builders.sources._door import RawObject, RawPicture, Source, make_scene
 from soubench.builders.sources._files import Files, folder_and_up, listed, names_split
 from soubench.builders.sources._values import (
@@ -195,9 +195,10 @@ def _read_names(document: Mapping[str, Any], path: Path, report: ReadReport) -> 
         )
     spelling: dict[str, str] = {}
     for key in sorted(names):
-        first = spelling.setdefault(names[key].casefold(), names[key])
+        first = spelling.setdefault(normalized(names[key]), names[key])
         if key and first in (names[i] for i in range(key)):
-            report.repair("duplicate_category", f"{path.name}: {first!r}, id {key}")
+            where = f"{path.name}: id {key}, {names[key]!r}, is read as {first!r}"
+            report.repair("duplicate_category", where)
         names[key] = first
     return {key: names[key] for key in sorted(names)}
 

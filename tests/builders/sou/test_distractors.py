@@ -9,7 +9,8 @@ from scenes import CATEGORIES, SUBSET, random_scene
 from shapely.geometry import Polygon, box
 
 from soubench.builders.keyed import KeyedRandom
-from soubench.builders.sou.distractors import alike, can_be_alike, draw_distractors, normalized
+from soubench.builders.scene import normalized
+from soubench.builders.sou.distractors import alike, can_be_alike, draw_distractors
 from soubench.builders.sou.picture import prepare
 from soubench.builders.sou.questions import Candidate, Key, ask, candidate
 from soubench.builders.sou.statistics import Statistics, place, shape_of, thinned_count

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import CATEGORIES, SUBSET, random_scene
 
+from soubench.builders.scene import normalized
 from soubench.builders.sou.blind import PICTURE_BASELINE, blind_baselines
-from soubench.builders.sou.distractors import normalized
 from soubench.builders.sou.picture import prepare
 from soubench.builders.sou.questions import (
     Candidate,

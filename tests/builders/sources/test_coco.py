@@ -191,15 +191,20 @@ def test_categories_are_looked_up_by_id_in_the_order_of_ids(tmp_path: Path) -> N
     assert scenes[0].objects[0].category == "ship"
 
 
-def test_two_categories_of_one_name_are_merged_with_a_notice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "other"), [("ship", "Ship"), ("Traffic_Sign", "traffic-sign")])
+def test_two_categories_of_one_name_are_merged_with_a_notice(
+    tmp_path: Path, first: str, other: str
+) -> None:
     document = coco_document(
-        ("ship", "Ship", "car"),
+        (first, other, "car"),
         annotations=[record(1, BOX), record(2, [1, 1, 5, 5], category=2)],
     )
     scenes, report = _read(tmp_path, document)
-    assert report.categories == ("ship", "car")
-    assert [found.category for found in scenes[0].objects] == ["ship", "ship"]
+    assert report.categories == (first, "car")
+    assert [found.category for found in scenes[0].objects] == [first, first]
     assert report.repaired == {"duplicate_category": 1}
+    (notice,) = report.examples["duplicate_category"]
+    assert notice.endswith(f"id 2, {other!r}, is read as {first!r}")
 
 
 def test_one_category_id_with_two_names_is_refused(tmp_path: Path) -> None:
@@ -427,3 +432,22 @@ def test_unused_keys_are_not_kept_in_memory(tmp_path: Path) -> None:
     scenes, report = _read(tmp_path, json.loads(json.dumps(document)))
     assert len(scenes[0].objects) == 1
     assert not report.dropped
+
+
+def test_pictures_of_a_sibling_dataset_are_not_taken(tmp_path: Path) -> None:
+    draw_picture(tmp_path / "others" / "a.jpg")
+    document = coco_document(("ship",), annotations=[record(1, BOX)])
+    label = write_json(tmp_path / "mine" / "val.json", document)
+    for root in (label, label.parent):
+        with pytest.raises(FormatError, match="none was found below"):
+            read_all("coco", root)
+
+
+@pytest.mark.parametrize("folder", ["annotations", "COCO_Labels", "val"])
+def test_pictures_beside_a_folder_of_label_files_are_taken(tmp_path: Path, folder: str) -> None:
+    picture = draw_picture(tmp_path / "images" / "a.jpg")
+    document = coco_document(("ship",), annotations=[record(1, BOX)])
+    label = write_json(tmp_path / folder / "val.json", document)
+    for root in (label, label.parent):
+        scenes, _ = read_all("coco", root)
+        assert [scene.image_path for scene in scenes] == [picture]

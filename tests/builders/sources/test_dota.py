@@ -166,14 +166,16 @@ def test_row_that_is_there_twice_is_one_object(tmp_path: Path) -> None:
     assert report.dropped == {"duplicate_object": 3}
 
 
-def test_spellings_that_differ_in_case_become_the_most_frequent(tmp_path: Path) -> None:
+def test_spellings_a_reader_would_overlook_become_the_most_frequent(tmp_path: Path) -> None:
     rows = [f"{x} 10 {x + 5} 10 {x + 5} 20 {x} 20" for x in (1, 10, 20)]
-    names = ("Ship 0", "ship 0", "ship 0")
+    names = ("Tennis_Court 0", "tennis-court 0", "tennis-court 0")
     scene, report = _read(tmp_path, "\n".join(map(" ".join, zip(rows, names, strict=True))))
-    assert [found.category for found in scene.objects] == ["ship"] * 3
-    assert report.categories == ("ship",)
+    assert [found.category for found in scene.objects] == ["tennis-court"] * 3
+    assert report.categories == ("tennis-court",)
     assert report.repaired == {"category_spelling": 1}
-    assert report.examples["category_spelling"] == ["'Ship' is read as 'ship', 1 times"]
+    assert report.examples["category_spelling"] == [
+        "'Tennis_Court' is read as 'tennis-court', 1 times"
+    ]
 
 
 @pytest.mark.parametrize(

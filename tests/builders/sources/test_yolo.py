@@ -289,10 +289,10 @@ def test_yaml_that_makes_no_sense_is_refused_by_name(
 
 
 def test_two_ids_of_one_name_are_merged_with_a_notice(tmp_path: Path) -> None:
-    config = "val: images/val\nnames: [ship, car, Ship]\n"
+    config = "val: images/val\nnames: [war_ship, car, War-Ship]\n"
     scene, report = _read(tmp_path, "2 0.5 0.5 0.25 0.5\n", config=config)
-    assert scene.objects[0].category == "ship"
-    assert report.categories == ("ship", "car")
+    assert scene.objects[0].category == "war_ship"
+    assert report.categories == ("war_ship", "car")
     assert report.repaired == {"duplicate_category": 1}
 
 
