@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from soubench.builders.errors import SoubenchError
 from soubench.commands import (
+    ablate,
     attach,
     build,
     compare,
@@ -47,6 +48,7 @@ COMMANDS = (
     render,
     stats,
     train,
+    ablate,
     install_metrics,
     demo,
 )

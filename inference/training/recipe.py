@@ -77,6 +77,19 @@ class Recipe:
     substitute_for: str = ""
     not_in_paper: Mapping[str, str] | None = None
 
+    def changed(self, **settings: Any) -> "Recipe":  # noqa: ANN401  # any setting
+        """Return the recipe with other settings, those that are not None.
+
+        Raises:
+            TrainError: A value is out of its range.
+        """
+        changes = {key: value for key, value in settings.items() if value is not None}
+        if "max_steps" in changes:
+            changes["epochs"] = None
+        recipe = replace(self, **changes)
+        _check_ranges(recipe)
+        return recipe
+
     def training(self, parts: str) -> "Recipe":
         """Return the recipe with only some parts trained (001, Table S1).
 

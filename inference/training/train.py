@@ -6,14 +6,15 @@ In the output folder::
     checkpoint-N/       TRL's checkpoints; a run that was stopped goes on from the last
     held_out.jsonl      step -> measure on the held-out rows, one line per checkpoint
     merged/             the chosen checkpoint merged into the model, with its processor
-    README.md           the card of the trained model
+    result.json         what came of it; where it is, the run is finished
 """
 
 import json
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import torch
@@ -38,10 +39,14 @@ from soubench.inference.training.rows import TrainingRows, training_rows
 
 SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.jsonl"
+RESULT_FILE = "result.json"
+MERGED = "merged"
 CHECKPOINTS = 10
 HELD_OUT_ROWS = 200
 MAY_DIFFER = ("libraries",)
 """What need not be the same when a run goes on."""
+JUDGING_TIMEOUT_S = 24 * 3600
+"""So long other processes wait while the first one judges a checkpoint."""
 
 # Few of the types that transformers declares are those it takes and returns.
 hf: Any = transformers
@@ -56,7 +61,7 @@ class TrainOptions:
         seed: Seed of the data's order and of the LoRA's start.
         save_steps: Steps between checkpoints; None for ten in a run.
         held_out_rows: Held-out rows that each checkpoint is judged on, at most.
-        log: ``tensorboard``, ``trackio`` or ``none``.
+        report_to: ``tensorboard``, ``trackio`` or ``none``.
         merge: Merge the chosen checkpoint into the model at the end.
     """
 
@@ -64,7 +69,7 @@ class TrainOptions:
     seed: int = 0
     save_steps: int | None = None
     held_out_rows: int = HELD_OUT_ROWS
-    log: str = "none"
+    report_to: str = "none"
     merge: bool = True
 
 
@@ -87,11 +92,20 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             folder holds another run, or the device's memory is too small.
         RunError: There is no such dataset, config or split.
     """
-    model, processor = _load(recipe)
+    processor = _load_processor(recipe)
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
+    described = settings(recipe, options, rows)
+    _check_folder(options.out, described, (*MAY_DIFFER, "lora_targets"))
+    done = _finished(options)
+    if done is not None:
+        return done
+    model = _load_model(recipe)
     targets = lora_targets(model, recipe.vision, recipe.language)
-    resume = _check_folder(recipe, options, rows, targets)
-    _freeze_start(options.seed)
+    described["lora_targets"] = targets
+    _check_folder(options.out, described, MAY_DIFFER)
+    _write_settings(options.out, described)
+    # The LoRA is drawn when the trainer is made: the same one for the same seed.
+    hf.set_seed(options.seed)
     trainer = NumericSFTTrainer(
         model=model,
         args=_config(recipe, options, len(rows.train)),
@@ -111,7 +125,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         measure_of(recipe.metric, held)  # said now, not after the first checkpoint
         trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
     try:
-        trainer.train(resume_from_checkpoint=resume)
+        trainer.train(resume_from_checkpoint=any(options.out.glob("checkpoint-*")))
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -127,30 +141,49 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         "loss": logged[-1] if logged else None,
         "held_out": held_out_measures(options.out),
         "chosen": _choose(options.out, held, recipe, trainer.state.global_step),
-        "merged": None,
+        "merged": str(options.out / MERGED) if options.merge else None,
     }
-    if options.merge and trainer.is_world_process_zero():
-        result["merged"] = str(_merge(recipe, options.out, result["chosen"]))
+    if trainer.is_world_process_zero():
+        if options.merge:
+            _merge(recipe, options.out, result["chosen"])
+        write_whole(options.out / RESULT_FILE, result)
     trainer.accelerator.wait_for_everyone()
     return result
 
 
-def _load(recipe: Recipe) -> tuple[Any, Any]:
+def _finished(options: TrainOptions) -> dict[str, Any] | None:
+    """Return what came of a run of the same settings that has nothing left to do."""
+    path = options.out / RESULT_FILE
+    if not path.is_file():
+        return None
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        result["held_out"] = {int(step): value for step, value in result["held_out"].items()}
+    except (ValueError, KeyError, AttributeError) as error:
+        raise TrainError(f"{path} cannot be read ({error}). Remove it to go on.") from error
+    if not options.merge:
+        return result
+    # The folder may have been moved since.
+    result["merged"] = str(options.out / MERGED)
+    return result if (options.out / MERGED).is_dir() else None
+
+
+def _from_pretrained(kind: Any, recipe: Recipe, **options: Any) -> Any:  # noqa: ANN401  # transformers: no types
     if not recipe.model:
         raise TrainError(f"recipe {recipe.name}: it names no model; give one with --model.")
-    dtype = torch.float32
-    if recipe.precision == "bfloat16" and torch.cuda.is_available():
-        dtype = torch.bfloat16
     hf.utils.logging.set_verbosity_error()
     try:
-        processor = hf.AutoProcessor.from_pretrained(recipe.model)
-        model = hf.AutoModelForImageTextToText.from_pretrained(recipe.model, dtype=dtype)
+        return kind.from_pretrained(recipe.model, **options)
     except (OSError, ValueError, KeyError, ImportError, AttributeError) as error:
         # What transformers raises for a missing, gated or unknown model is not one class.
         raise TrainError(
             f"{recipe.model}: expected a vision-language model that transformers loads without "
-            f"remote code. {brief(error, 400)}"
+            f"remote code. Choose another with --model. {brief(error, 400)}"
         ) from error
+
+
+def _load_processor(recipe: Recipe) -> Any:  # noqa: ANN401
+    processor = _from_pretrained(hf.AutoProcessor, recipe)
     if getattr(processor, "chat_template", None) is None:
         raise TrainError(
             f"{recipe.model}: the processor has no chat template, so it is not known how a "
@@ -159,7 +192,14 @@ def _load(recipe: Recipe) -> tuple[Any, Any]:
         )
     if recipe.max_pixels is not None:
         limit_pixels(processor.image_processor, recipe.max_pixels)
-    return model, processor
+    return processor
+
+
+def _load_model(recipe: Recipe) -> Any:  # noqa: ANN401
+    dtype = torch.float32
+    if recipe.precision == "bfloat16" and torch.cuda.is_available():
+        dtype = torch.bfloat16
+    return _from_pretrained(hf.AutoModelForImageTextToText, recipe, dtype=dtype)
 
 
 def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN401  # trl: no types
@@ -192,66 +232,59 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
         max_length=None,
         save_steps=options.save_steps or max(1, total // CHECKPOINTS),
         logging_steps=max(1, min(10, total // CHECKPOINTS)),
-        report_to=options.log,
+        report_to=options.report_to,
+        ddp_timeout=JUDGING_TIMEOUT_S,
         seed=options.seed,
         data_seed=options.seed,
         disable_tqdm=False,
     )
 
 
-def _freeze_start(seed: int) -> None:
-    """The LoRA is drawn when the trainer is made: the same one for the same seed."""
-    hf.set_seed(seed)
-
-
-def settings(
-    recipe: Recipe, options: TrainOptions, rows: TrainingRows, targets: list[str]
-) -> dict[str, Any]:
-    """Return everything that fixes a run."""
+def settings(recipe: Recipe, options: TrainOptions, rows: TrainingRows) -> dict[str, Any]:
+    """Return everything that fixes a run, the layers of the LoRA aside."""
     model = Path(recipe.model)
-    return {
+    described = {
         "recipe": asdict(recipe) | {"not_in_paper": dict(recipe.not_in_paper or {})},
         "model_files": folder_digest(model) if model.is_dir() else recipe.model,
         "dataset": {"source": rows.source, "fingerprint": rows.fingerprint},
         "rows": {"train": len(rows.train), "held_out": len(rows.held_out)},
         "seed": options.seed,
-        "lora_targets": targets,
         "libraries": {
             name: version(name)
             for name in ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
         },
     }
+    # As it is read back from the file: lists, no tuples.
+    read_back: dict[str, Any] = json.loads(json.dumps(described))
+    return read_back
 
 
-def _check_folder(
-    recipe: Recipe, options: TrainOptions, rows: TrainingRows, targets: list[str]
-) -> bool:
-    """Write what fixes the run, or check that the folder holds the same; say if it goes on.
+def _check_folder(out: Path, described: dict[str, Any], may_differ: tuple[str, ...]) -> None:
+    """Check that the folder is new, or holds a run of the same settings."""
+    path = out / SETTINGS_FILE
+    if not path.exists():
+        # Another process of this run may be writing the settings right now.
+        known = f"{SETTINGS_FILE}.incomplete"
+        if out.exists() and any(entry.name != known for entry in out.iterdir()):
+            raise TrainError(f"{out} is not empty and holds no run. Choose another --out.")
+        return
+    try:
+        there = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TrainError(f"{path} cannot be read ({error}). Choose another --out.") from error
+    difference = first_difference(there, described, may_differ)
+    if difference is not None:
+        field, old, new = difference
+        raise TrainError(
+            f"{out} holds another run: {field} was {old!r:.80} there and is {new!r:.80} now. "
+            "Choose another --out, or go back to what that run was started with."
+        )
 
-    Versions of libraries may differ.
-    """
-    asked = json.loads(json.dumps(settings(recipe, options, rows, targets)))
-    path = options.out / SETTINGS_FILE
-    if path.exists():
-        try:
-            there = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TrainError(f"{path} cannot be read ({error}). Choose another --out.") from error
-        difference = first_difference(there, asked, MAY_DIFFER)
-        if difference is not None:
-            field, old, new = difference
-            raise TrainError(
-                f"{options.out} holds another run: {field} was {old!r:.80} there and is "
-                f"{new!r:.80} now. Choose another --out, or go back to what that run was started "
-                "with."
-            )
-        return any(options.out.glob("checkpoint-*"))
-    if options.out.exists() and any(options.out.iterdir()):
-        raise TrainError(f"{options.out} is not empty and holds no run. Choose another --out.")
-    if int(os.environ.get("RANK", "0")) == 0:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_whole(path, asked)
-    return False
+
+def _write_settings(out: Path, described: dict[str, Any]) -> None:
+    if int(os.environ.get("RANK", "0")) == 0 and not (out / SETTINGS_FILE).exists():
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / SETTINGS_FILE, described)
 
 
 class _Judging(TrainerCallback):
@@ -308,22 +341,15 @@ def _checkpoint(out: Path, step: int) -> Path:
     return out / f"checkpoint-{step}"
 
 
-def _merge(recipe: Recipe, out: Path, step: int) -> Path:
+def _merge(recipe: Recipe, out: Path, step: int) -> None:
     """Merge a checkpoint into the model and save it whole, or not at all."""
-    model, processor = _load(recipe)
+    model, processor = _load_model(recipe), _load_processor(recipe)
     merged = PeftModel.from_pretrained(model, str(_checkpoint(out, step))).merge_and_unload()
-    incomplete, folder = out / "merged.incomplete", out / "merged"
+    incomplete = out / f"{MERGED}.incomplete"
+    # Left by a run that was stopped here.
+    for folder in (incomplete, out / MERGED):
+        if folder.exists():
+            rmtree(folder)
     merged.save_pretrained(incomplete)
     processor.save_pretrained(incomplete)
-    if folder.exists():
-        folder.rename(out / f"merged.replaced-{os.getpid()}")
-    incomplete.rename(folder)
-    return folder
-
-
-def with_overrides(recipe: Recipe, **given: Any) -> Recipe:  # noqa: ANN401  # any setting
-    """Return a recipe with other settings, those that are not None."""
-    changes = {key: value for key, value in given.items() if value is not None}
-    if "max_steps" in changes:
-        changes["epochs"] = None
-    return replace(recipe, **changes)
+    incomplete.rename(out / MERGED)

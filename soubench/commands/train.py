@@ -3,9 +3,14 @@
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from soubench.builders.errors import TrainError
 from soubench.commands import Commands, positive
+
+if TYPE_CHECKING:
+    from soubench.inference.training.recipe import Recipe
+    from soubench.inference.training.train import TrainOptions
 
 
 def add_parser(commands: Commands) -> None:
@@ -20,27 +25,42 @@ def add_parser(commands: Commands) -> None:
     train.add_argument("--list", action="store_true", help="name the recipes")
     train.add_argument("--show", action="store_true", help="show the settings of the recipe")
     train.add_argument("--out", metavar="DIR", type=Path, help="output folder (needed)")
-    train.add_argument("--model", help="another model than the recipe's: Hub id or folder")
-    train.add_argument("--dataset", help="another dataset: name, folder or Hub id")
-    train.add_argument("--max-steps", metavar="N", type=positive, help="train only so long")
-    train.add_argument("--per-device-batch", metavar="N", type=positive, help="rows at a time")
-    train.add_argument("--effective-batch", metavar="N", type=positive, help="rows of a step")
-    train.add_argument("--numeric-scale", metavar="X", type=float, help="loss of numbers times X")
+    add_overrides(train)
     train.add_argument(
         "--parts", choices=("vision", "language", "both"), help="train only this part"
     )
-    train.add_argument("--save-steps", metavar="N", type=positive, help="steps per checkpoint")
-    train.add_argument(
+    train.add_argument("--numeric-scale", metavar="X", type=float, help="loss of numbers times X")
+    add_options(train)
+    train.add_argument("--no-merge", dest="merge", action="store_false", help="keep the LoRA apart")
+    train.set_defaults(command=_train)
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that take the place of a recipe's settings."""
+    parser.add_argument("--model", help="another model than the recipe's: Hub id or folder")
+    parser.add_argument("--dataset", help="another dataset: name, folder or Hub id")
+    parser.add_argument("--max-steps", metavar="N", type=positive, help="train only so long")
+    parser.add_argument("--per-device-batch", metavar="N", type=positive, help="rows at a time")
+    parser.add_argument("--effective-batch", metavar="N", type=positive, help="rows of a step")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of how a training is run."""
+    parser.add_argument("--save-steps", metavar="N", type=positive, help="steps per checkpoint")
+    parser.add_argument(
         "--held-out-rows",
         metavar="N",
         type=positive,
         default=200,
         help="rows that each checkpoint is judged on, at most (default: 200)",
     )
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--log", choices=("tensorboard", "trackio", "none"), default="none")
-    train.add_argument("--no-merge", dest="merge", action="store_false", help="keep the LoRA apart")
-    train.set_defaults(command=_train)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--report-to",
+        choices=("tensorboard", "trackio", "none"),
+        default="none",
+        help="where losses are logged (default: none)",
+    )
 
 
 def _train(args: argparse.Namespace) -> None:
@@ -57,35 +77,13 @@ def _train(args: argparse.Namespace) -> None:
         return
     if args.out is None:
         raise TrainError("Where to? Give --out DIR.")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    try:
-        from soubench.inference.training.train import TrainOptions, train, with_overrides
-    except ImportError as error:
-        raise TrainError(
-            f'training needs more than is installed: pip install "soubench[train]". ({error})'
-        ) from error
-    recipe = with_overrides(
-        recipe,
-        model=args.model,
-        dataset=args.dataset,
-        max_steps=args.max_steps,
-        per_device_batch=args.per_device_batch,
-        effective_batch=args.effective_batch,
-        numeric_scale=args.numeric_scale,
-    )
+    require_libraries()
+    from soubench.inference.training.train import train
+
+    recipe = overridden(recipe, args).changed(numeric_scale=args.numeric_scale)
     if args.parts:
         recipe = recipe.training(args.parts)
-    result = train(
-        recipe,
-        TrainOptions(
-            out=args.out.expanduser().resolve(),
-            seed=args.seed,
-            save_steps=args.save_steps,
-            held_out_rows=args.held_out_rows,
-            log=args.log,
-            merge=args.merge,
-        ),
-    )
+    result = train(recipe, train_options(args, args.out.expanduser().resolve(), merge=args.merge))
     if int(os.environ.get("RANK", "0")) == 0:
         for step, value in result["held_out"].items():
             mark = "  <- chosen" if step == result["chosen"] else ""
@@ -93,6 +91,46 @@ def _train(args: argparse.Namespace) -> None:
         print(f"{result['steps']} steps; checkpoint {result['chosen']} is chosen")
         if result["merged"]:
             print(f"Merged model: {result['merged']}")
+
+
+def require_libraries() -> None:
+    """Import what training needs, or say what to install.
+
+    Raises:
+        TrainError: A library is missing.
+    """
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        import soubench.inference.training.train  # noqa: F401  # whether it can be
+    except ImportError as error:
+        raise TrainError(
+            f'training needs more than is installed: pip install "soubench[train]". ({error})'
+        ) from error
+
+
+def overridden(recipe: "Recipe", args: argparse.Namespace) -> "Recipe":
+    """Return a recipe with the settings that were given as flags."""
+    return recipe.changed(
+        model=args.model,
+        dataset=args.dataset,
+        max_steps=args.max_steps,
+        per_device_batch=args.per_device_batch,
+        effective_batch=args.effective_batch,
+    )
+
+
+def train_options(args: argparse.Namespace, out: Path, *, merge: bool = True) -> "TrainOptions":
+    """Return the options that were given as flags."""
+    from soubench.inference.training.train import TrainOptions
+
+    return TrainOptions(
+        out=out,
+        seed=args.seed,
+        save_steps=args.save_steps,
+        held_out_rows=args.held_out_rows,
+        report_to=args.report_to,
+        merge=merge,
+    )
 
 
 def _list() -> None:
