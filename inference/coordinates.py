@@ -52,10 +52,13 @@ class Frame:
         if self.coords == "pixel":
             return 1.0, 1.0
         if self.picture_wh is None or (self.coords == "model-pixel" and self.model_wh is None):
+            of_model = self.coords == "model-pixel"
             raise RunError(
                 f"--coords {self.coords} needs the size of every picture"
-                f"{' as the model is fed it' if self.coords == 'model-pixel' else ''}, and that "
-                "of this one is not known. Use --coords norm1000, unit or pixel."
+                f"{' as the model is fed it, whole' if of_model else ''}, and that of this one is "
+                "not known"
+                f"{': its processor cuts or pads it, or a server hides it' if of_model else ''}. "
+                "Use --coords norm1000, unit or pixel."
             )
         whole = (1000, 1000) if self.coords == "norm1000" else (1, 1)
         if self.coords == "model-pixel" and self.model_wh is not None:

@@ -75,8 +75,8 @@ class Reply:
         rotation: By how many places the options were rotated; 0 as they stand in the row.
         reply: What the model said, unchanged; None where ``error`` says why.
         error: Why there is no reply.
-        picture_wh: Width and height in px of each picture as the model's processor fed it (or as
-            it was sent to a server); None where unknowable.
+        picture_wh: Width and height in px of each whole picture as the model's processor fed it;
+            None where unknowable: behind a server, or where the processor cuts pictures.
         input_tokens: Tokens of the question, where known.
         output_tokens: Tokens of the reply, where known.
         finish_reason: ``stop``, ``length`` or what the server said.

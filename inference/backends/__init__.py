@@ -38,7 +38,7 @@ class Backend(Protocol):
         """Return what pins the model and its settings."""
 
     def fed_size(self, picture: Picture) -> Size | None:
-        """Return width and height in px that the model is fed of a picture; None if unknowable."""
+        """Return width and height in px that the whole picture is fed at; None if unknowable."""
 
     def replies(self, requests: Iterator[Request]) -> Generator[Reply]:
         """Answer every request, in any order.

@@ -76,10 +76,13 @@ def fed_sizes(inputs: Mapping[str, Any], image_processor: Any, n: int) -> tuple[
         n: Number of pictures in the chat.
 
     Returns:
-        None where it cannot be told, as for pictures that are cut into tiles.
+        None where a picture is not fed whole, stretched to one size: where it is cut to the middle
+        or into tiles, or padded and nothing says how far.
     """
     if n == 0:
         return ()
+    if cuts_edges(image_processor):
+        return None
     grid, patch = inputs.get("image_grid_thw"), getattr(image_processor, "patch_size", None)
     if grid is not None and isinstance(patch, int) and len(grid) == n:
         return tuple((int(w) * patch, int(h) * patch) for _, h, w in grid)
@@ -93,7 +96,23 @@ def fed_sizes(inputs: Mapping[str, Any], image_processor: Any, n: int) -> tuple[
         return None
     if isinstance(mask, torch.Tensor) and mask.ndim == 3:
         return tuple((int(m.any(0).sum()), int(m.any(1).sum())) for m in mask)
+    if getattr(image_processor, "do_pad", False):
+        # Pixtral's kind says how large pictures are without the padding.
+        sizes = inputs.get("image_sizes")
+        return None if sizes is None else tuple((int(w), int(h)) for h, w in sizes)
     return ((int(pixels.shape[3]), int(pixels.shape[2])),) * n
+
+
+def cuts_edges(image_processor: Any) -> bool:  # noqa: ANN401  # transformers: no types
+    """Say whether an image processor cuts pictures to their middle, as CLIP's does."""
+    if not getattr(image_processor, "do_center_crop", False):
+        return False
+    size, middle = dict(image_processor.size or {}), dict(image_processor.crop_size or {})
+    # What was stretched to just the size of the middle loses nothing.
+    is_whole = image_processor.do_resize and all(
+        size.get(side) and size.get(side) == middle.get(side) for side in ("height", "width")
+    )
+    return not is_whole
 
 
 class PipelineBackend:
@@ -203,7 +222,7 @@ class PipelineBackend:
         )
 
     def fed_size(self, picture: Picture) -> Size | None:
-        """Return width and height in px that the model is fed of a picture; None if unknowable."""
+        """Return width and height in px that the whole picture is fed at; None if unknowable."""
         image = fit_pixels(picture.open(), self.resize_to)
         inputs = self.pipe.image_processor(images=[image], return_tensors="pt")
         sizes = fed_sizes(inputs, self.pipe.image_processor, 1)

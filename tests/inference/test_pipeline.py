@@ -1,5 +1,7 @@
 """The pipeline back end on real transformers models of random weights."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -86,16 +88,19 @@ def test_replies_are_those_of_generate_whatever_the_batch_size(built, tiny_vlm, 
 
 
 def test_each_picture_is_noted_as_large_as_the_model_saw_it(built, tiny_vlm, tmp_path):
-    _, squares = run(tmp_path / "llava", tiny_vlm("llava"), "--limit=4", "--batch-size=2")
-    assert {reply.picture_wh for reply in squares} == {((56, 56),)}
+    # CLIP's processor cuts a picture to its middle: no size is that of the whole.
+    _, middles = run(tmp_path / "llava", tiny_vlm("llava"), "--limit=4", "--batch-size=2")
+    assert {reply.picture_wh for reply in middles} == {None}
     # With splitting off, Idefics3 stretches a picture to one square tile.
     _, tiles = run(tmp_path / "idefics3", tiny_vlm("idefics3"), "--limit=6", "--batch-size=2")
     assert {reply.picture_wh for reply in tiles} == {((56, 56),)}
 
 
 def test_sizes_of_other_processors_are_read_off_what_they_make():
-    def size(n, **inputs):
-        patch = type("P", (), {"patch_size": 14})() if "image_grid_thw" in inputs else None
+    def size(n, do_pad=False, **inputs):
+        patch = SimpleNamespace(do_pad=do_pad)
+        if "image_grid_thw" in inputs:
+            patch.patch_size = 14
         return pipeline.fed_sizes(inputs, patch, n)
 
     grid = torch.tensor([[1, 20, 30], [1, 4, 6]])  # in patches of 14: Qwen-VL
@@ -106,8 +111,27 @@ def test_sizes_of_other_processors_are_read_off_what_they_make():
     mask = torch.zeros(1, 2, 56, 56)
     mask[0, 0, :32, :], mask[0, 1, :, :21] = 1, 1  # what is not padding
     tiles = torch.zeros(1, 2, 3, 56, 56)
-    assert size(2, pixel_values=tiles, pixel_attention_mask=mask) == ((56, 32), (21, 56))
+    assert size(2, True, pixel_values=tiles, pixel_attention_mask=mask) == ((56, 32), (21, 56))
+    padded = torch.zeros(2, 3, 64, 48)
+    assert size(2, True, pixel_values=padded) is None
+    sizes = [[64, 32], [16, 48]]  # height and width: Pixtral
+    assert size(2, True, pixel_values=padded, image_sizes=sizes) == ((32, 64), (48, 16))
     assert size(0) == ()
+
+
+def test_a_processor_that_cuts_edges_off_has_no_size_of_the_whole_picture():
+    from transformers import CLIPImageProcessorPil
+
+    def size(picture, **settings):
+        processor = CLIPImageProcessorPil(**settings)
+        inputs = processor(images=[picture], return_tensors="pt")
+        return pipeline.fed_sizes(inputs, processor, 1)
+
+    wide, middle = Image.new("RGB", (100, 50)), {"height": 56, "width": 56}
+    assert size(wide, size={"shortest_edge": 56}, crop_size=middle) is None
+    assert size(wide, size={"height": 60, "width": 60}, crop_size=middle) is None
+    assert size(wide, size=middle, crop_size=middle) == ((56, 56),)
+    assert size(wide, size={"shortest_edge": 56}, do_center_crop=False) == ((112, 56),)
 
 
 def test_qwens_processor_is_fed_as_told_and_takes_max_pixels(tmp_path):
@@ -147,7 +171,8 @@ def test_several_pictures_and_none_go_in_one_batch(tiny_vlm, requests, kind):
     replies = list(batched.replies(iter(asked)))
     assert [r.error for r in expected] == [None] * 4
     assert told(replies) == told(expected)
-    assert [len(r.picture_wh) for r in replies] == [2, 0, 1, 2]
+    sizes = {"llava": [None, (), None, None], "idefics3": [((56, 56),) * n for n in (2, 0, 1, 2)]}
+    assert [r.picture_wh for r in replies] == sizes[kind]
 
 
 def test_a_batch_that_does_not_fit_is_halved_and_stays_so(tiny_vlm, requests, monkeypatch):
@@ -233,7 +258,7 @@ def test_boxes_are_asked_in_the_pixels_that_the_model_sees(built, tiny_vlm, tmp_
     from soubench.inference.predict import PredictOptions, plan, predict
 
     asked = []
-    backend = pipeline.PipelineBackend(str(tiny_vlm("llava")), max_new_tokens=1)
+    backend = pipeline.PipelineBackend(str(tiny_vlm("idefics3")), max_new_tokens=1)
     inner = backend.replies
     backend.replies = lambda requests: inner(asked.append(r) or r for r in requests)
     options = PredictOptions("sou-vqa", "aerial-ol", tmp_path / "r", coords="model-pixel")
@@ -241,6 +266,16 @@ def test_boxes_are_asked_in_the_pixels_that_the_model_sees(built, tiny_vlm, tmp_
     assert all("56 pixels wide and 56 pixels high" in r.question.system for r in asked)
     numbers = [float(v) for r in asked for o in r.question.options for v in o[1:-1].split(",")]
     assert 0 <= min(numbers) <= max(numbers) <= 56
+
+
+def test_model_pixels_are_refused_where_the_processor_cuts_pictures(
+    built, tiny_vlm, tmp_path, capsys
+):
+    command = ["predict", "sou-vqa", "aerial-ol", f"--model={tiny_vlm('llava')}"]
+    assert main([*command, "--coords=model-pixel", f"--out={tmp_path / 'r'}"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "its processor cuts or pads it" in error
+    assert "Use --coords norm1000, unit or pixel." in error
 
 
 def test_another_model_in_the_same_folder_is_another_model(tiny_vlm, tmp_path):
