@@ -1,18 +1,22 @@
 """Judge a model on held-out rows by this project's own metrics."""
 
 from collections.abc import Iterator, Sequence
-from math import inf, sqrt
+from math import sqrt
 from statistics import fmean
 from typing import Any
 
 import datasets
-import torch
+import transformers
 
 from soubench.builders.errors import TrainError
 from soubench.inference.questions import PICTURE_COLUMNS, question_of
 from soubench.inference.run_folder import Reply
 from soubench.inference.scores import SCORINGS, Asked, Measure, Settings, kind_of
 from soubench.inference.training.recipe import Recipe
+
+Measures = dict[str, float | None]
+# Few of the types that transformers declares are those it takes and returns.
+hf: Any = transformers
 
 
 def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
@@ -43,30 +47,34 @@ def judge(
     recipe: Recipe,
     *,
     batch_size: int = 4,
-) -> float:
-    """Let a model answer rows greedily, and return the measure of the recipe's metric.
+) -> Measures:
+    """Let a model answer rows greedily, and score what it says.
 
     Raises:
-        TrainError: The rows have no such measure.
         RunError: The metric is not installed.
     """
-    replies = list(_replies(model, processor, rows, recipe.max_new_tokens, batch_size))
-    return score(recipe.metric, rows, replies)
+    return score(rows, list(_replies(model, processor, rows, recipe.max_new_tokens, batch_size)))
 
 
-def score(metric: str, rows: datasets.Dataset, replies: Sequence[str]) -> float:
-    """Return the measure of a metric for replies to rows, as ``soubench score`` has it."""
-    measure = measure_of(metric, rows)
+def score(rows: datasets.Dataset, replies: Sequence[str]) -> Measures:
+    """Return all measures of replies to rows of one kind, as ``soubench score`` has them.
+
+    Returns:
+        Measure -> value, None where no reply has one; and ``unparsed``, a share of 0 to 1.
+    """
     asked = [
         Asked(row, question_of(row), Reply(id=str(row["id"]), reply=reply))
         for row, reply in zip(_light(rows), replies, strict=True)
     ]
-    kind = kind_of(asked[0].question, asked[0].row)
-    judged = SCORINGS[kind].judge(asked, Settings())
-    values = [value for one in judged if (value := one.values[measure.name]) is not None]
-    if not values:
-        return inf if measure.is_error else 0.0
-    return sqrt(fmean(v * v for v in values)) if measure.root else fmean(values)
+    scoring = SCORINGS[kind_of(asked[0].question, asked[0].row)]
+    judged = scoring.judge(asked, Settings())
+    found: Measures = {}
+    for measure in scoring.measures:
+        values = [v for one in judged if (v := one.values.get(measure.name)) is not None]
+        mean = fmean(v * v if measure.root else v for v in values) if values else None
+        found[measure.name] = sqrt(mean) if mean is not None and measure.root else mean
+    found["unparsed"] = fmean(one.is_unparsed for one in judged)
+    return found
 
 
 def _light(rows: datasets.Dataset) -> datasets.Dataset:
@@ -83,23 +91,22 @@ def _replies(
 ) -> Iterator[str]:
     tokenizer = processor.tokenizer
     side, training = tokenizer.padding_side, model.training
+    # Replies start where the prompt ends, so shorter prompts are padded in front.
     tokenizer.padding_side = "left"
-    model.eval()
+    pipe = hf.pipeline(
+        "image-text-to-text", model=model.eval(), processor=processor, device=model.device
+    )
     try:
         for start in range(0, len(rows), batch_size):
-            batch = [rows[i] for i in range(start, min(start + batch_size, len(rows)))]
-            inputs = processor.apply_chat_template(
-                [_chat(row) for row in batch],
-                tokenize=True,
-                add_generation_prompt=True,
-                return_dict=True,
-                return_tensors="pt",
-                processor_kwargs={"padding": True},
-            ).to(model.device)
-            with torch.inference_mode():
-                made = model.generate(**inputs, max_new_tokens=max_new_tokens, do_sample=False)
-            new = made[:, inputs["input_ids"].shape[1] :]
-            yield from processor.batch_decode(new, skip_special_tokens=True)
+            batch = rows.select(range(start, min(start + batch_size, len(rows))))
+            answers = pipe(
+                text=[_chat(row) for row in batch],
+                batch_size=batch_size,
+                return_full_text=False,
+                max_new_tokens=max_new_tokens,
+                generate_kwargs={"do_sample": False},
+            )
+            yield from (answer[0]["generated_text"] for answer in answers)
     finally:
         tokenizer.padding_side = side
         model.train(training)

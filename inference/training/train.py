@@ -4,7 +4,7 @@ In the output folder::
 
     training.json       everything that fixes the run: recipe, dataset fingerprint, seed, libraries
     checkpoint-N/       TRL's checkpoints; a run that was stopped goes on from the last
-    held_out.jsonl      step -> measure on the held-out rows, one line per checkpoint
+    held_out.json       step -> measures of the checkpoint on the held-out rows; step 0: untrained
     merged/             the chosen checkpoint merged into the model, with its processor
     result.json         what came of it; where it is, the run is finished
 """
@@ -13,6 +13,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -31,14 +32,15 @@ from soubench.inference.backends.pipeline import (
     limit_pixels,
 )
 from soubench.inference.run_folder import first_difference, write_whole
-from soubench.inference.training.judge import judge, measure_of
+from soubench.inference.scores import Measure
+from soubench.inference.training.judge import Measures, judge, measure_of
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
 from soubench.inference.training.recipe import Recipe
 from soubench.inference.training.rows import TrainingRows, training_rows
 
 SETTINGS_FILE = "training.json"
-HELD_OUT_FILE = "held_out.jsonl"
+HELD_OUT_FILE = "held_out.json"
 RESULT_FILE = "result.json"
 MERGED = "merged"
 CHECKPOINTS = 10
@@ -84,8 +86,8 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         options: Where, and what else a user may choose.
 
     Returns:
-        ``steps``, ``loss`` (last logged), ``held_out`` (step -> measure), ``chosen`` (step), and
-        ``merged`` (folder, or None).
+        ``steps``, ``loss`` (last logged), ``held_out`` (step -> measures), ``measure`` (the one
+        that chooses), ``chosen`` (step), and ``merged`` (folder, or None).
 
     Raises:
         TrainError: The model, its template, the layers or the dataset do not fit the recipe, the
@@ -121,8 +123,9 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         numeric_scale=recipe.numeric_scale,
     )
     held = rows.held_out.select(range(min(options.held_out_rows, len(rows.held_out))))
-    if len(held):
-        measure_of(recipe.metric, held)  # said now, not after the first checkpoint
+    # Said now, not after the first checkpoint.
+    measure = measure_of(recipe.metric, held) if len(held) else None
+    if measure is not None:
         trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
     try:
         trainer.train(resume_from_checkpoint=any(options.out.glob("checkpoint-*")))
@@ -140,7 +143,8 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         "steps": trainer.state.global_step,
         "loss": logged[-1] if logged else None,
         "held_out": held_out_measures(options.out),
-        "chosen": _choose(options.out, held, recipe, trainer.state.global_step),
+        "measure": None if measure is None else measure.name,
+        "chosen": _choose(options.out, measure, trainer.state.global_step),
         "merged": str(options.out / MERGED) if options.merge else None,
     }
     if trainer.is_world_process_zero():
@@ -301,40 +305,47 @@ class _Judging(TrainerCallback):
         self._trainer, self._processor = trainer, processor
         self._rows, self._recipe, self._out = rows, recipe, out
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        # The LoRA adds nothing yet: this is the model as it came.
+        if state.global_step == 0:
+            self._judge(state)
+
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        done = held_out_measures(self._out)
-        if state.is_world_process_zero and state.global_step not in done:
-            model = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        self._judge(state)
+
+    def _judge(self, state: Any) -> None:  # noqa: ANN401
+        judged = held_out_measures(self._out)
+        if state.is_world_process_zero and state.global_step not in judged:
+            model = self._trainer.accelerator.unwrap_model(self._trainer.model).get_base_model()
             # Sampling of the data goes on as if no one had looked.
             drawn = torch.get_rng_state()
-            value = judge(model, self._processor, self._rows, self._recipe)
+            measures = judge(model, self._processor, self._rows, self._recipe)
             torch.set_rng_state(drawn)
-            name = measure_of(self._recipe.metric, self._rows).name
-            line = {"step": state.global_step, name: value}
-            with (self._out / HELD_OUT_FILE).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            judged[state.global_step] = measures
+            write_whole(self._out / HELD_OUT_FILE, {str(s): judged[s] for s in judged})
         self._trainer.accelerator.wait_for_everyone()
 
 
-def held_out_measures(out: Path) -> dict[int, float]:
-    """Return step -> measure of the checkpoints that were judged."""
+def held_out_measures(out: Path) -> dict[int, Measures]:
+    """Return step -> measures of what was judged; step 0 is the model as it came."""
     path = out / HELD_OUT_FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    found = {}
-    for line in lines:
-        entry = json.loads(line)
-        step = entry.pop("step")
-        (found[int(step)],) = entry.values()
-    return found
+    judged = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {int(step): measures for step, measures in judged.items()}
 
 
-def _choose(out: Path, held: Any, recipe: Recipe, last: int) -> int:  # noqa: ANN401
+def _choose(out: Path, measure: Measure | None, last: int) -> int:
     """Return the step of the best checkpoint; of equal ones the earliest, the last without any."""
-    measures = {s: v for s, v in held_out_measures(out).items() if _checkpoint(out, s).is_dir()}
-    if not measures:
+    judged = held_out_measures(out)
+    steps = sorted(step for step in judged if _checkpoint(out, step).is_dir())
+    if measure is None or not steps:
         return last
-    sign = -1 if measure_of(recipe.metric, held).is_error else 1
-    return max(sorted(measures), key=lambda step: sign * measures[step])
+    sign = -1 if measure.is_error else 1
+
+    def goodness(step: int) -> float:
+        value = judged[step][measure.name]
+        return -inf if value is None else sign * value
+
+    return max(steps, key=goodness)
 
 
 def _checkpoint(out: Path, step: int) -> Path:

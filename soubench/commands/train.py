@@ -85,9 +85,12 @@ def _train(args: argparse.Namespace) -> None:
         recipe = recipe.training(args.parts)
     result = train(recipe, train_options(args, args.out.expanduser().resolve(), merge=args.merge))
     if int(os.environ.get("RANK", "0")) == 0:
-        for step, value in result["held_out"].items():
+        for step, measures in result["held_out"].items():
+            value = measures[result["measure"]]
+            shown = "-" if value is None else f"{value:.4f}"
             mark = "  <- chosen" if step == result["chosen"] else ""
-            print(f"step {step}: {recipe.metric} {value:.4f} on held-out rows{mark}")
+            mark = "  (before training)" if step == 0 else mark
+            print(f"step {step}: {result['measure']} {shown} on held-out rows{mark}")
         print(f"{result['steps']} steps; checkpoint {result['chosen']} is chosen")
         if result["merged"]:
             print(f"Merged model: {result['merged']}")
