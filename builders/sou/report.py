@@ -54,18 +54,26 @@ def report(result: SouBuild) -> dict[str, Any]:
             for b, letters in zip(result.subsets, result.letters, strict=True)
         },
         "empty": {name: explain_empty((name, why)) for name, why in result.empty.items()},
-        "shared_groups": _shared_groups(result),
+        "shared_pictures": _shared_pictures(result),
     }
 
 
-def _shared_groups(result: SouBuild) -> dict[str, int]:
-    """Count groups of pictures that lie in two subsets made of one source: leaks between splits."""
-    groups = {
-        b.subset.name: {(b.subset.source, c.picture.group_id) for c in b.candidates}
-        for b in result.subsets
+def _shared_pictures(result: SouBuild) -> dict[str, int]:
+    """Count pictures of a subset whose file or group (of one source) is in another: leaks."""
+
+    def shared(a: SubsetBuild, b: SubsetBuild) -> int:
+        files = {rendered.digest for rendered in b.rendered.values()}
+        groups = {c.picture.group_id for c in b.candidates if a.subset.source == b.subset.source}
+        return sum(
+            c.picture.group_id in groups or a.rendered[c.picture.image_id].digest in files
+            for c in a.candidates
+        )
+
+    pairs = {
+        f"{a.subset.name} and {b.subset.name}": shared(a, b)
+        for a, b in combinations(result.subsets, 2)
     }
-    shared = {f"{a} and {b}": len(groups[a] & groups[b]) for a, b in combinations(groups, 2)}
-    return {pair: n for pair, n in shared.items() if n}
+    return {pair: n for pair, n in pairs.items() if n}
 
 
 def _subset(b: SubsetBuild, letters: Any, result: SouBuild) -> dict[str, Any]:  # noqa: ANN401
@@ -169,8 +177,8 @@ def warnings_of(data: dict[str, Any]) -> list[str]:
         for name, why in data["empty"].items()
     ]
     shared = [
-        f"warning: {n} picture names or groups lie in both {pair}."
-        for pair, n in data["shared_groups"].items()
+        f"warning: {n} pictures lie in both {pair}, by their file, name or group."
+        for pair, n in data["shared_pictures"].items()
     ]
     return empty + shared
 

@@ -221,7 +221,7 @@ def _find_pictures(
         ]
         place = next((p for p in places if _is_folder(p) or _is_file(p)), None)
         if place is None:
-            raise FormatError(
+            raise SplitError(
                 f"{path}: {split!r} is {shorten(entry)}, and there is neither a folder nor a list "
                 f"at {' or '.join(shorten(str(p)) for p in places)}. Correct the entry or 'path'."
             )

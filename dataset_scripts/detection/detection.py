@@ -6,6 +6,7 @@ for each sub-task that the labels can carry, with one split per split of the sou
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ VERSION = "1.0.0"
 PACKAGE = "soubench.dataset_scripts.detection"
 SPLITS = ("train", "val", "test")
 """Splits that are looked for where none is named."""
+COMPARED = 20
+"""Pictures by which two splits are told apart."""
 RESERVED = ("soubench", "staging", "lock")
 """Folders and files of the cache beside the datasets'."""
 
@@ -48,7 +51,8 @@ def build_detection(
         cache_dir: The datasets cache; by default that of ``datasets``.
 
     Returns:
-        The report, see ``soubench.dataset_scripts.sou.build_sou``.
+        The report, see ``soubench.dataset_scripts.sou.build_sou``, with ``missing_splits`` added:
+        those of ``SPLITS`` that were looked for and are not there -> why.
 
     Raises:
         BuildError: The name cannot be one of a dataset, the format is unknown, two splits are the
@@ -65,7 +69,7 @@ def build_detection(
         raise BuildError(f"{name!r} is a name that the cache itself uses. Choose another one.")
     if source not in SOURCES:
         raise BuildError(f"There is no format {source!r}. Expected one of {', '.join(SOURCES)}.")
-    wanted = list(splits) or _splits_of(source, root)
+    wanted, missing = (list(splits), {}) if splits else _splits_of(source, root)
     names = {split: re.sub(r"\W", "_", split) for split in wanted}
     if len(set(names.values())) < len(wanted):
         raise BuildError(f"--split: the splits {', '.join(wanted)} would share one name.")
@@ -76,7 +80,8 @@ def build_detection(
         for config, task in _configs()
     }
     dataset = SouDataset(name, VERSION, PACKAGE, views, title=name)
-    return build_sou(dataset, subsets, folders, options, cache_dir=cache_dir)
+    report = build_sou(dataset, subsets, folders, options, cache_dir=cache_dir)
+    return report | {"missing_splits": missing}
 
 
 def _configs() -> Iterator[tuple[str, Task | None]]:
@@ -85,25 +90,28 @@ def _configs() -> Iterator[tuple[str, Task | None]]:
         yield f"all-{task.lower()}", task
 
 
-def _splits_of(source: str, root: Path) -> list[str]:
-    """Return which of ``SPLITS`` a folder has, going by the first picture of each."""
+def _splits_of(source: str, root: Path) -> tuple[list[str], dict[str, str]]:
+    """Return which of ``SPLITS`` a folder has, and why the others are not there.
+
+    Formats whose files say no split find the same pictures whatever split is asked for.
+    """
     if root.is_file():
-        return [SOURCES[source].test_split]
-    first: dict[str, Path | None] = {}
+        return [SOURCES[source].test_split], {}
+    first: dict[str, list[Path]] = {}
     missing: dict[str, SplitError] = {}
     for split in SPLITS:
         try:
             scenes = SOURCES[source].read(root.resolve(), split, ReadReport())
-            first[split] = next((scene.image_path for scene in scenes), None)
+            first[split] = [scene.image_path for scene in islice(scenes, COMPARED)]
         except SplitError as error:
             missing[split] = error
     if not first and missing:
         raise missing[SOURCES[source].test_split]
-    paths = list(first.values())
-    same = [split for split, path in first.items() if path and paths.count(path) > 1]
+    found = list(first.values())
+    same = [split for split, paths in first.items() if paths and found.count(paths) > 1]
     if same:
         raise BuildError(
             f"{root}: its pictures are found whatever split is asked for ({', '.join(same)}). "
             "Say with --split what to call it, such as --split val."
         )
-    return list(first)
+    return list(first), {split: str(error) for split, error in missing.items()}

@@ -161,7 +161,7 @@ def test_pictures_in_two_splits_are_warned_of(tmp_path, capsys):
     write_coco(tmp_path / "set", "train", drawn_scenes(4, CATEGORIES), CATEGORIES)
     write_coco(tmp_path / "set", "val", drawn_scenes(2, CATEGORIES, first=2), CATEGORIES)
     assert build("--source", f"coco={tmp_path / 'set'}") == 0
-    assert "2 picture names or groups lie in both train and val" in capsys.readouterr().err
+    assert "2 pictures lie in both train and val, by" in capsys.readouterr().err
 
 
 def test_another_build_of_a_name_takes_its_place(tmp_path):
@@ -249,3 +249,27 @@ def test_two_exports_to_one_folder_do_not_mix(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert main(["export", "my-set", str(tmp_path / "out")]) == 0
     assert [p.name for p in tmp_path.iterdir() if "lock" in p.name] == []
+
+
+def test_a_validation_list_may_repeat_training_pictures(tmp_path, capsys):
+    WRITERS["yolo"](tmp_path / "set", "train", drawn_scenes(24, CATEGORIES), CATEGORIES)
+    pictures = sorted((tmp_path / "set" / "images" / "train").iterdir())
+    for split, chosen in (("train", pictures), ("val", pictures[:3])):
+        (tmp_path / "set" / f"{split}.txt").write_text("".join(f"{p}\n" for p in chosen))
+    (tmp_path / "set" / "data.yaml").write_text(
+        f"train: train.txt\nval: val.txt\ntest: images/test\nnames: [{', '.join(CATEGORIES)}]\n"
+    )
+    assert build("--source", f"yolo={tmp_path / 'set'}") == 0
+    error = capsys.readouterr().err
+    assert "3 pictures lie in both train and val" in error
+    assert "no split test: " in error
+    assert "'images/test', and there is neither a folder nor a list" in error
+    assert list(load_dataset("my-set", "all")) == ["train", "val"]
+
+
+def test_copies_under_other_names_in_two_splits_are_warned_of(tmp_path, capsys):
+    write_coco(tmp_path / "set", "train", drawn_scenes(4, CATEGORIES), CATEGORIES)
+    copies = [(f"copy-{stem}", *rest) for stem, *rest in drawn_scenes(3, CATEGORIES)]
+    write_coco(tmp_path / "set", "val", copies, CATEGORIES)
+    assert build("--source", f"coco={tmp_path / 'set'}") == 0
+    assert "3 pictures lie in both train and val" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Build a dataset of any detection set, under a name of the user's."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from soubench.builders.errors import BuildError
@@ -62,3 +63,5 @@ def _build(args: argparse.Namespace) -> None:
         small_area_px=args.small_area,
     )
     print_report(report, "all")
+    for split, why in report["missing_splits"].items():
+        print(f"soubench: no split {split}: {why}", file=sys.stderr)
