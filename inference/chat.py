@@ -149,8 +149,8 @@ def fit_pixels(image: Image.Image, max_pixels: int | None) -> Image.Image:
     return image.resize(size, Image.Resampling.LANCZOS)
 
 
-def data_url(picture: Picture, *, max_bytes: int, max_pixels: int | None) -> tuple[str, Size]:
-    """Return a picture as a data URL, and its width and height in px as sent.
+def data_url(picture: Picture, *, max_bytes: int, max_pixels: int | None) -> str:
+    """Return a picture as a data URL.
 
     The file goes as it is where it may; else it is encoded as JPEG, coarser and then smaller until
     it fits.
@@ -162,14 +162,14 @@ def data_url(picture: Picture, *, max_bytes: int, max_pixels: int | None) -> tup
     if kind and (max_pixels is None or width * height <= max_pixels):
         data = picture.read()
         if len(data) <= max_bytes:
-            return _url(data, kind), (width, height)
+            return _url(data, kind)
     image = fit_pixels(picture.open(), max_pixels)
     while True:
         for quality in JPEG_QUALITIES:
             buffer = io.BytesIO()
             image.save(buffer, "JPEG", quality=quality, subsampling=0)
             if buffer.tell() <= max_bytes or image.size == (1, 1):
-                return _url(buffer.getvalue(), "JPEG"), image.size
+                return _url(buffer.getvalue(), "JPEG")
         smaller = int(image.width * SHRINK_STEP), int(image.height * SHRINK_STEP)
         image = image.resize((max(1, smaller[0]), max(1, smaller[1])), Image.Resampling.LANCZOS)
 

@@ -109,6 +109,7 @@ class Summary:
         asked: Requests of this run: rows, times rotations.
         answered: Requests with a reply, those of earlier starts included.
         errors: Requests that ended in an error.
+        permanent: Those of them that are not asked again unless it is said so.
         new: Requests that were sent by this process.
         seconds: Time that took.
     """
@@ -116,6 +117,7 @@ class Summary:
     asked: int
     answered: int
     errors: int
+    permanent: int
     new: int
     seconds: float
 
@@ -213,6 +215,7 @@ def predict(
     planned: Plan,
     backend: Backend,
     *,
+    retry_errors: bool = False,
     on_resume: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """Ask what has not been answered yet, and write every reply as it comes.
@@ -220,41 +223,62 @@ def predict(
     Args:
         planned: What to ask.
         backend: Who answers.
+        retry_errors: Ask again what ended in an error, however lasting that seemed.
         on_resume: Called with the requests that are done and all of them, where some are done.
 
     Raises:
-        RunError: The RUN folder holds another run; nothing can be answered; or too many requests
-            in a row failed. What was answered is kept.
+        RunError: The RUN folder holds another run; nothing can be answered; the first requests of
+            this start, or too many in a row, failed. What was answered is kept.
     """
     description = describe(planned, backend)
     everything = planned.keys()
     with RunFolder.create_or_resume(planned.options.out, description) as run:
-        done = run.done()
+        done = run.done(retry_errors=retry_errors)
         todo = [key for key in everything if planned.key(*key) not in done]
+        if done:
+            todo = _scattered_first(todo)
         if done and on_resume is not None:
             on_resume(len(everything) - len(todo), len(everything))
         started = time.monotonic()
         # Closed at once whatever happens, so that nothing is asked that will not be written.
         with closing(backend.replies(_requests(planned, backend, todo))) as replies_to_come:
-            new = _write_all(run, replies_to_come, len(everything), len(todo))
+            new = _write_all(run, replies_to_come, len(everything), [planned.key(*k) for k in todo])
         seconds = time.monotonic() - started
         asked = {planned.key(*key) for key in everything}
         replies = [reply for reply in run.replies() if reply.key in asked]
-    errors = sum(reply.error is not None for reply in replies)
-    return Summary(len(everything), len(replies) - errors, errors, new, seconds)
+    errors = [reply.error for reply in replies if reply.error is not None]
+    permanent = sum(error.permanent for error in errors)
+    return Summary(
+        len(everything), len(replies) - len(errors), len(errors), permanent, new, seconds
+    )
 
 
-def _write_all(run: RunFolder, replies: Iterator[Reply], asked: int, todo: int) -> int:
+def _scattered_first(todo: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put a few requests from all over in front.
+
+    Whether a start works is told by its first requests. A run may have been stopped among rows
+    that are all too large for the model, and others say more.
+    """
+    first = todo[:: max(1, len(todo) // FAILURES_AT_THE_START)][:FAILURES_AT_THE_START]
+    return [*first, *(key for key in todo if key not in first)]
+
+
+def _write_all(
+    run: RunFolder, replies: Iterator[Reply], asked: int, todo: Sequence[tuple[str, int]]
+) -> int:
     """Write replies as they come; return how many.
 
-    Failures wait for the first reply: if all fail from the start, none is written, so that rows
-    are not given up for a fault of the settings.
+    Failures wait for the first reply: if the first requests of a start all fail, none is written,
+    so that rows are not given up for a fault of the settings. The last few of a run that has
+    worked may all be ones that the model cannot take.
     """
     held: list[Reply] = []
-    is_working = any(reply.error is None for reply in run.replies())
+    has_replies = any(reply.error is None for reply in run.replies())
+    is_working = False
+    waiting_for = set(todo[:FAILURES_AT_THE_START])
     errors = in_a_row = new = 0
     with tqdm(
-        total=asked, initial=asked - todo, unit=" replies", disable=None, dynamic_ncols=True
+        total=asked, initial=asked - len(todo), unit=" replies", disable=None, dynamic_ncols=True
     ) as bar:
         for reply in replies:
             new += 1
@@ -273,12 +297,18 @@ def _write_all(run: RunFolder, replies: Iterator[Reply], asked: int, todo: int) 
                 for waiting in held:
                     run.append(waiting)
                 held.clear()
-            elif len(held) >= FAILURES_AT_THE_START:
-                break
+            else:
+                waiting_for.discard(reply.key)
+                if not waiting_for and len(held) >= FAILURES_AT_THE_START:
+                    break
             if in_a_row >= FAILURES_IN_A_ROW:
                 raise _gave_up(run, f"{in_a_row} requests in a row failed", reply)
-    if held:
-        raise _gave_up(run, f"all of the first {len(held)} requests failed", held[0])
+    if held and has_replies and len(held) < FAILURES_AT_THE_START:
+        for waiting in held:
+            run.append(waiting)
+    elif held:
+        first = min(len(todo), FAILURES_AT_THE_START)
+        raise _gave_up(run, f"all of the first {first} requests failed", held[0])
     return new
 
 

@@ -1,6 +1,6 @@
 """A RUN folder: what was asked of which model (``run.json``), and what came (``replies.jsonl``).
 
-``run.json`` is written once, as a whole, before the first request::
+``run.json`` is written as a whole before the first request, and stays once there is a reply::
 
     soubench        version that made the run
     dataset         name, config, split, source (as typed), fingerprint, rows (asked in this run)
@@ -146,7 +146,7 @@ class RunFolder:
     def create_or_resume(cls, path: Path, description: Mapping[str, Any]) -> Self:
         """Start a run in ``path``, or go on with the one that is there.
 
-        A last line that was cut off in the middle is removed.
+        Where nothing has been answered yet, the run may be started anew with other settings. A last line that was cut off in the middle is removed.
 
         Args:
             path: The folder; made if need be.
@@ -181,11 +181,12 @@ class RunFolder:
                 "an --out of its own (--shard i/n divides the rows)."
             ) from error
         try:
-            if (path / RUN_FILE).exists():
-                _refuse_other(path, _read_description(path), description)
+            there = _read_description(path) if (path / RUN_FILE).exists() else None
+            replies, length = _read_replies(path)
+            if there is not None and replies:
+                _refuse_other(path, there, description)
             else:
                 write_whole(path / RUN_FILE, dict(description))
-            replies, length = _read_replies(path)
             file = (path / REPLIES_FILE).open("ab", buffering=0)
             file.truncate(length)
         except BaseException:
@@ -193,12 +194,16 @@ class RunFolder:
             raise
         return cls(path, lock, replies, file)
 
-    def done(self) -> set[tuple[str, int]]:
+    def done(self, *, retry_errors: bool = False) -> set[tuple[str, int]]:
         """Return (id, rotation) of everything that need not be asked again.
 
         Failures that may pass, such as timeouts, are not among them.
+
+        Args:
+            retry_errors: Leave out the lasting failures, too.
         """
-        return {key for key, reply in self._replies.items() if reply.settled}
+        replies = self._replies.items()
+        return {key for key, r in replies if (r.error is None if retry_errors else r.settled)}
 
     def replies(self) -> list[Reply]:
         """Return what is there, the last line of each (id, rotation)."""

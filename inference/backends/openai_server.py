@@ -239,7 +239,7 @@ class OpenAIBackend:
         """Ask until there is a reply or no hope."""
         question = request.question
         try:
-            chat, sizes = await asyncio.to_thread(self._chat, request)
+            chat = await asyncio.to_thread(self._chat, request)
         except PictureError as error:
             return failed(question, error.reason, str(error), permanent=False)
         for attempt in range(1, self.tries + 1):
@@ -247,7 +247,7 @@ class OpenAIBackend:
             started = time.perf_counter()
             try:
                 answer = await self._complete(server.client, chat)
-                reply = _reply(request, answer, sizes, time.perf_counter() - started)
+                reply = _reply(request, answer, time.perf_counter() - started)
             except (openai.APIError, JSONDecodeError, _NoReplyError) as error:
                 trouble = _trouble(error, server.url, self.model)
             else:
@@ -263,18 +263,18 @@ class OpenAIBackend:
                 await asyncio.sleep(_pause(attempt, trouble.pause_s))
         return failed(question, trouble.kind, trouble.message, permanent=False)
 
-    def _chat(self, request: Request) -> tuple[list[dict[str, Any]], tuple[Size, ...]]:
-        sent = [
+    def _chat(self, request: Request) -> list[dict[str, Any]]:
+        urls = [
             data_url(picture, max_bytes=self.max_bytes, max_pixels=self.max_pixels)
             for picture in request.pictures
         ]
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url, _ in sent]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
         chat = messages(request.question, parts, system_role=self.system_role)
         for message in chat:
             # Some servers read a list of parts only where there is a picture.
             if all(part["type"] == "text" for part in message["content"]):
                 message["content"] = message["content"][0]["text"]
-        return chat, tuple(size for _, size in sent)
+        return chat
 
     async def _complete(
         self, client: openai.AsyncOpenAI, chat: list[dict[str, Any]]
@@ -320,8 +320,11 @@ class _NoReplyError(Exception):
         self.kind = kind
 
 
-def _reply(request: Request, answer: object, sizes: tuple[Size, ...], seconds: float) -> Reply:
-    """Read a completion; the client does not check that the JSON has the right form."""
+def _reply(request: Request, answer: object, seconds: float) -> Reply:
+    """Read a completion; the client does not check that the JSON has the right form.
+
+    How large the pictures were when the model saw them, no server says.
+    """
     choices: Any = getattr(answer, "choices", None)
     message = (
         getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
@@ -340,7 +343,6 @@ def _reply(request: Request, answer: object, sizes: tuple[Size, ...], seconds: f
         id=request.question.id,
         rotation=request.question.rotation,
         reply=text,
-        picture_wh=sizes,
         input_tokens=getattr(usage, "prompt_tokens", None),
         output_tokens=getattr(usage, "completion_tokens", None),
         finish_reason=getattr(choices[0], "finish_reason", None),

@@ -65,6 +65,11 @@ def add_parser(commands: Commands) -> None:
     rows.add_argument(
         "--circular", action="store_true", help="ask with every rotation of the options"
     )
+    rows.add_argument(
+        "--retry-errors",
+        action="store_true",
+        help="ask again what ended in an error, also in one that seemed to last",
+    )
     rows.add_argument("--blind", action="store_true", help="leave the pictures out")
     rows.add_argument(
         "--coords",
@@ -141,7 +146,7 @@ def _predict(args: argparse.Namespace) -> None:
     )
     backend = _backend(args, planned)
     try:
-        done = predict(planned, backend, on_resume=_say_resumed)
+        done = predict(planned, backend, retry_errors=args.retry_errors, on_resume=_say_resumed)
     except KeyboardInterrupt:
         print(
             f"soubench: stopped; the replies so far are in {out}. The same command goes on.",
@@ -154,7 +159,10 @@ def _predict(args: argparse.Namespace) -> None:
         f"({done.new} new in {done.seconds:.0f} s{speed})"
     )
     if done.errors:
-        print("Errors count as wrong. Those that may pass are asked again by the same command.")
+        print(
+            f"Errors count as wrong. {done.permanent} of {done.errors} are permanent: only "
+            "--retry-errors asks those again; the same command asks the others."
+        )
     print(f"Next: soubench score {quote(str(out))}")
 
 

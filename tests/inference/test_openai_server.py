@@ -1,5 +1,6 @@
 """The openai back end against a server process that misbehaves as it is told."""
 
+import base64
 import importlib.util
 import io
 import json
@@ -114,6 +115,47 @@ def test_a_bad_request_is_never_repeated_nor_asked_again(built, stub_server, tmp
     (bad,) = [reply for reply in replies if reply.error]
     assert (bad.error.kind, bad.error.permanent) == ("http 400", True)
     assert "the picture is too large" in bad.error.message
+
+
+def test_a_server_that_is_wrong_on_resuming_costs_no_row(built, stub_server, tmp_path, capsys):
+    out = tmp_path / "run"
+    with stub_server() as stub:
+        run(out, stub.url)
+    file = out / "replies.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:20]))
+    before = file.read_bytes()
+    # Such as a server of a model that takes no pictures: every question is a bad request.
+    with stub_server(faults=["http 400"] * 9) as stub:
+        run(out, stub.url, rc=2)
+    assert "all of the first 8 requests failed" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    with stub_server() as stub:
+        _, replies = run(out, stub.url)
+    assert told(replies) == expected()
+
+
+def test_retry_errors_asks_again_what_seemed_to_last(built, stub_server, tmp_path, capsys):
+    out = tmp_path / "run"
+    with stub_server() as stub:
+        run(out, stub.url)
+    file = out / "replies.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-3]))
+    # The last few of a run that has worked may be ones that the model cannot take.
+    with stub_server(faults=["http 400"] * 9) as stub:
+        _, replies = run(out, stub.url)
+        assert sum(stub.stats()["tries"].values()) == 3
+    assert sum(r.error is not None for r in replies) == 3
+    assert "3 errors" in (said := capsys.readouterr().out)
+    assert "3 of 3 are permanent: only --retry-errors asks those again" in said
+    with stub_server() as stub:
+        run(out, stub.url)
+        assert stub.stats()["tries"] == {}
+        _, replies = run(out, stub.url, arguments=["--retry-errors"])
+        assert sum(stub.stats()["tries"].values()) == 3
+    assert told(replies) == expected()
+    assert "0 errors" in capsys.readouterr().out.splitlines()[-2]
 
 
 def test_what_never_passes_is_an_error_that_the_next_run_tries_again(
@@ -233,22 +275,25 @@ def test_pictures_and_roles_arrive_as_they_should(built, stub_server, tmp_path):
         said = json.loads(reply.reply)
         picture = Picture(**{"path": rows[reply.id]["image"]["path"], "data": None})
         width, height, size, _ = said["sizes"][0]
-        assert ((width, height),) == reply.picture_wh == (picture.size_wh,)
+        assert (width, height) == picture.size_wh
+        assert reply.picture_wh is None  # what the server's processor made of it, it does not say
         assert size == len(picture.read())  # the file as it is
         assert said["roles"] == ["system", "user"]
         assert said["temperature"] == 0
     for reply in small:
         said = json.loads(reply.reply)
-        width, height, size, kind = said["sizes"][0]
+        _, _, size, kind = said["sizes"][0]
         assert (size <= 9000, kind) == (True, "JPEG")
-        assert ((width, height),) == reply.picture_wh
+        assert reply.picture_wh is None
         assert said["roles"] == ["user"]
     for reply in scaled:
         width, height, *_ = json.loads(reply.reply)["sizes"][0]
         assert 9000 < width * height <= 10000
-        assert ((width, height),) == reply.picture_wh
     assert [json.loads(r.reply)["sizes"] for r in blind] == [[]] * 3
-    assert [r.picture_wh for r in blind] == [()] * 3
+
+
+def sent(url):
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
 
 
 def test_a_turned_picture_is_sent_upright():
@@ -256,8 +301,8 @@ def test_a_turned_picture_is_sent_upright():
     exif[0x0112] = 6
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", exif=exif)
-    url, size = data_url(Picture(None, buffer.getvalue()), max_bytes=10**6, max_pixels=None)
-    assert size == (20, 40)
+    url = data_url(Picture(None, buffer.getvalue()), max_bytes=10**6, max_pixels=None)
+    assert sent(url).size == (20, 40)
     assert url.startswith("data:image/jpeg;base64,")
 
 
@@ -266,8 +311,9 @@ def test_any_picture_fits_below_the_cap(cap):
     noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3)).astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(noise).save(buffer, "PNG")
-    url, size = data_url(Picture(None, buffer.getvalue()), max_bytes=cap, max_pixels=None)
+    url = data_url(Picture(None, buffer.getvalue()), max_bytes=cap, max_pixels=None)
     assert len(url.partition(",")[2]) * 3 // 4 <= cap + 2
+    size = sent(url).size
     assert size[0] / size[1] == pytest.approx(4 / 3, rel=0.1)
 
 
@@ -383,6 +429,6 @@ def test_odd_completions_are_read_or_refused(choices, reply):
     request = SimpleNamespace(question=SimpleNamespace(id="a", rotation=0))
     if reply is None:
         with pytest.raises(openai_server._NoReplyError):
-            openai_server._reply(request, answer, (), 1.0)
+            openai_server._reply(request, answer, 1.0)
     else:
-        assert openai_server._reply(request, answer, (), 1.0).reply == reply
+        assert openai_server._reply(request, answer, 1.0).reply == reply

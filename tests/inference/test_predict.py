@@ -248,6 +248,10 @@ def test_settings_that_are_wrong_for_all_rows_cost_no_row(built, tmp_path):
         predict(plan(options(tmp_path)), bad)
     assert len(bad.seen) == 8
     assert read_run(tmp_path / "run")[1] == []
+    # Nothing was answered, so that the mended command may go by other settings.
+    done = predict(plan(options(tmp_path, limit=10)), Scripted())
+    assert (done.asked, done.errors) == (10, 0)
+    assert read_run(tmp_path / "run")[0]["limit"] == 10
     with pytest.raises(RunError, match="all of the first 2 requests failed"):
         predict(plan(PredictOptions("sou-vqa", "aerial", tmp_path / "b", limit=2)), bad)
 
@@ -280,6 +284,36 @@ def test_a_subset_that_is_too_large_does_not_stop_the_run(built, tmp_path, monke
 
     done = predict(plan(options(tmp_path)), Scripted(answer))
     assert (done.asked, done.answered, done.errors) == (72, 24, 48)
+
+
+def test_a_run_that_stopped_among_rows_that_are_too_large_goes_on(built, tmp_path):
+    """Whether a start works is told by rows from all over, not by the next ones in order."""
+    too_large = {row["id"] for row in rows_of()[20:50]}
+
+    def answer(n, question):
+        if question.id in too_large:
+            return failed(question, "http 413", "too large", permanent=True)
+        return Reply(question.id, reply="A")
+
+    def until_killed(n, question):
+        if n == 31:
+            raise KeyboardInterrupt
+        return answer(n, question)
+
+    with pytest.raises(KeyboardInterrupt):
+        predict(plan(options(tmp_path)), Scripted(until_killed))
+    done = predict(plan(options(tmp_path)), Scripted(answer))
+    assert (done.answered, done.errors, done.permanent, done.new) == (42, 30, 30, 42)
+
+
+def test_a_command_that_failed_before_its_first_request_does_not_block_a_better_one(
+    built, tmp_path
+):
+    out = f"--out={tmp_path / 'run'}"
+    wrong = [*ORACLE, "--coords=model-pixel", out]
+    assert main(["predict", "sou-vqa", "aerial-ol", *wrong]) == 2
+    assert main(["predict", "sou-vqa", "aerial", *ORACLE, out]) == 0
+    assert read_run(tmp_path / "run")[0]["coords"] == "pixel"
 
 
 def test_another_prompt_model_or_build_is_another_run(built, tmp_path, capsys):

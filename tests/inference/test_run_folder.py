@@ -128,16 +128,29 @@ def test_a_damaged_line_is_named_and_not_skipped(tmp_path):
     ],
 )
 def test_another_run_is_not_resumed_as_this_one(tmp_path, fields, says):
-    path = write_run(tmp_path / "run", [])
+    path = write_run(tmp_path / "run", [Reply("a", reply="A")])
     with pytest.raises(RunError, match=says):
         RunFolder.create_or_resume(path, changed(**fields))
 
 
 def test_another_day_and_library_may_go_on(tmp_path):
-    path = write_run(tmp_path / "run", [])
+    path = write_run(tmp_path / "run", [Reply("a", reply="A")])
     later = changed(started="2027", libraries={"torch": "3"}, dataset__source="./sou-vqa")
     with RunFolder.create_or_resume(path, later):
         assert read_run(path)[0] == DESCRIPTION  # written once
+
+
+def test_a_run_without_a_reply_may_start_anew_with_other_settings(tmp_path):
+    path = write_run(tmp_path / "run", [])
+    (path / "replies.jsonl").write_bytes(b'{"id": "torn')
+    other = changed(model__name="n")
+    with RunFolder.create_or_resume(path, other) as run:
+        assert run.done() == set()
+    assert read_run(path) == (other, [])
+    (path / "run.json").write_text('{"of": "another tool"}')
+    with pytest.raises(RunError, match="description of a run"):
+        RunFolder.create_or_resume(path, other)
+    assert json.loads((path / "run.json").read_text()) == {"of": "another tool"}
 
 
 def test_two_writers_are_refused(tmp_path):
