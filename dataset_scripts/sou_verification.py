@@ -1,6 +1,6 @@
 """How the rows of any dataset of the six sub-tasks are verified."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,9 @@ def _conversation_problems(everything: pa.Table, prompts: Prompts) -> Iterator[P
                 yield Problem(row["id"], name, f"expected {expected!r:.200}")
 
 
-def picture_of(manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
-    """Return name, hash and size of a row's picture; None for the outlined copy."""
+def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
+    """Return name, hash and size of a row's picture; nothing for the outlined copy."""
     if row["task"] == Task.OL:
-        return None
-    pictures = manifest["pictures"].get(row["subset"], {})
-    found: Mapping[str, Any] | None = pictures.get(row["image_id"])
-    return found
+        return []
+    found = manifest["pictures"].get(row["subset"], {}).get(row["image_id"])
+    return [found] if found else []

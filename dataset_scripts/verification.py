@@ -24,13 +24,18 @@ from soubench.builders.publishing.export_folder import (
     load_manifest,
     split_card,
 )
-from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
+from soubench.builders.publishing.picture_parquet import (
+    CONFIG_COLUMN,
+    picture_cells,
+    picture_column,
+)
 from soubench.builders.sou.render import file_digest
 from soubench.builders.verification import Problem, Row
 from soubench.dataset_scripts import sou_verification as sou
 from soubench.dataset_scripts.plant_leaves import verification as plant_leaves
 from soubench.dataset_scripts.prepared import MANIFEST, datasets_cache
 from soubench.dataset_scripts.primitive_shapes import verification as primitive_shapes
+from soubench.dataset_scripts.rrs import verification as rrs
 
 Tables = Mapping[str, Mapping[str, pa.Table]]
 """Config -> split -> its rows, without pictures."""
@@ -44,17 +49,18 @@ class Verifier(Protocol):
     ) -> Iterator[Problem]:
         """Yield what is wrong with the rows."""
 
-    def picture_of(self, manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
-        """Return ``file_name``, ``sha256`` and ``as_is`` of a row's picture.
+    def pictures_of(self, manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
+        """Return ``file_name``, ``sha256`` and ``as_is`` of each of a row's pictures.
 
         ``row`` has ``id``, ``split`` and, where there are such columns, ``subset``, ``image_id``
-        and ``task``. None where the picture is drawn on a copy.
+        and ``task``. Nothing where that is not known, as of a copy that was drawn on.
         """
 
 
 VERIFIERS: Mapping[str, Verifier] = {
     "primitive-shapes": primitive_shapes,
     "plant-leaves": plant_leaves,
+    "rrs": rrs,
 }
 """Dataset -> its verifier; all others are made of the six sub-tasks."""
 
@@ -237,16 +243,23 @@ def _cached_pictures(
     checked: set[str] = set()
     for split, table in tables[largest].items():
         for row in _identified(table, split):
-            path = row["image"]["path"]
-            if path in checked:
-                continue
-            checked.add(path)
-            if not Path(path).is_file():
-                yield Problem(row["id"], "image", f"there is no file {path}")
-            elif pictures:
-                known = verifier.picture_of(described, row)
-                if known and known["as_is"] and file_digest(Path(path)) != known["sha256"]:
-                    yield Problem(row["id"], "image", f"{path} has changed since the build")
+            known = verifier.pictures_of(described, row)
+            if known and len(known) != len(row["cells"]):
+                yield _number_problem(row, known)
+            for i, cell in enumerate(row["cells"]):
+                path = cell["path"]
+                if path in checked:
+                    continue
+                checked.add(path)
+                if not Path(path).is_file():
+                    yield Problem(row["id"], row["column"], f"there is no file {path}")
+                elif pictures and _has_changed(Path(path), known[i : i + 1]):
+                    message = f"{path} has changed since the build"
+                    yield Problem(row["id"], row["column"], message)
+
+
+def _has_changed(path: Path, known: Sequence[Mapping[str, Any]]) -> bool:
+    return any(one["as_is"] and file_digest(path) != one["sha256"] for one in known)
 
 
 def _exported_pictures(
@@ -259,10 +272,10 @@ def _exported_pictures(
             names = file.schema_arrow.names
             wanted = [c for c in _IDENTIFYING if c in names]
             if pictures and not s.withheld:
-                wanted.append("image")
+                wanted.append(picture_column(file.schema_arrow))
             for i in range(file.num_row_groups):
                 for row in _identified(file.read_row_group(i, wanted), s.split):
-                    known = verifier.picture_of(described, row)
+                    known = verifier.pictures_of(described, row)
                     if s.withheld:
                         yield from _name_problems(row, known)
                     elif pictures:
@@ -273,26 +286,41 @@ _IDENTIFYING = ("id", "subset", "image_id", "task", "file_name", "sha256", "widt
 
 
 def _identified(table: pa.Table, split: str) -> Iterator[dict[str, Any]]:
-    columns = [c for c in (*_IDENTIFYING, "image") if c in table.column_names]
+    """Yield what identifies the rows, with the pictures of each as ``cells``."""
+    column = picture_column(table.schema)
+    columns = [c for c in (*_IDENTIFYING, column) if c in table.column_names]
     for batch in table.select(columns).to_batches(max_chunksize=1024):
-        for row in batch.to_pylist():
-            yield row | {"split": split}
+        part = pa.Table.from_batches([batch])
+        cells = picture_cells(part) if column in columns else [[]] * part.num_rows
+        named = part.select([c for c in columns if c != column])
+        for row, of in zip(named.to_pylist(), cells, strict=True):
+            yield row | {"split": split, "column": column, "cells": of}
 
 
-def _name_problems(row: Row, known: Mapping[str, Any] | None) -> Iterator[Problem]:
-    if known is None:
-        return
+def _name_problems(row: Row, known: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     for name in ("file_name", "sha256", "width", "height"):
-        if name in known and row[name] != known[name]:
-            yield Problem(row["id"], name, f"expected {known[name]!r}, got {row[name]!r}")
+        if not all(name in picture for picture in known):
+            continue
+        expected = [picture[name] for picture in known]
+        got = row[name] if isinstance(row[name], list) else [row[name]]
+        if expected and got != expected:
+            yield Problem(row["id"], name, f"expected {expected!r}, got {got!r}")
 
 
-def _byte_problems(row: Row, known: Mapping[str, Any] | None) -> Iterator[Problem]:
-    data = (row["image"] or {}).get("bytes")
-    if not data:
-        yield Problem(row["id"], "image", "the picture is not in the file")
-    elif known and known["as_is"] and sha256(data).hexdigest() != known["sha256"]:
-        yield Problem(row["id"], "image", "it is not the picture of the build")
+def _byte_problems(row: Row, known: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    if not row["cells"] or not all(cell["bytes"] for cell in row["cells"]):
+        yield Problem(row["id"], row["column"], "the picture is not in the file")
+    elif known and len(known) != len(row["cells"]):
+        yield _number_problem(row, known)
+    else:
+        for cell, picture in zip(row["cells"], known, strict=False):
+            if picture["as_is"] and sha256(cell["bytes"]).hexdigest() != picture["sha256"]:
+                yield Problem(row["id"], row["column"], "it is not the picture of the build")
+
+
+def _number_problem(row: Row, known: Sequence[Mapping[str, Any]]) -> Problem:
+    message = f"expected {len(known)} pictures, got {len(row['cells'])}"
+    return Problem(row["id"], row["column"], message)
 
 
 def _card_problems(folder: Path, export: Manifest) -> Iterator[Problem]:

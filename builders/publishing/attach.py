@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from soubench.builders.errors import PictureError, PublishError
 from soubench.builders.images import PICTURE_SUFFIXES, inspect_picture
-from soubench.builders.publishing.export import pixels_of_file
+from soubench.builders.publishing.export import BUILD_MANIFEST, pixels_of_file, read_json
 from soubench.builders.publishing.export_folder import (
     FileSet,
     load_manifest,
@@ -28,10 +28,12 @@ from soubench.builders.publishing.picture_parquet import (
     Embedded,
     PictureRows,
     by_picture,
+    picture_column,
     read_row_groups,
     write_pictures,
 )
-from soubench.builders.publishing.picture_rights import RIGHTS
+from soubench.builders.publishing.picture_rights import rights_of_source
+from soubench.builders.rrs.pictures import remake
 from soubench.builders.sou.render import RenderJob, file_digest, file_stem, render
 from soubench.builders.sou.subsets import Task
 
@@ -110,11 +112,13 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
             raise PublishError(f"{folder}: no pictures are missing; there is nothing to attach.")
         index = _Index(pictures)
         schema = pq.read_schema(folder / todo[0].paths[0])
+        key = manifest.version, read_json(folder / BUILD_MANIFEST)["head"].get("seed", 0)
         for s in manifest.sets:
             if s.withheld:
                 outcome = outcomes[f"{s.folder}/{s.split}"] = _Outcome()
                 with tempfile.TemporaryDirectory(dir=target) as scratch:
-                    maker = _Maker(index, manifest.mode == "balanced", Path(scratch), outcome)
+                    region = manifest.mode == "balanced"
+                    maker = _Maker(index, region, key, Path(scratch), outcome)
                     groups = by_picture(read_row_groups(folder / path for path in s.paths))
                     written = write_pictures(
                         target / s.folder, s.split, (maker.make(g) for g in groups), schema
@@ -156,8 +160,8 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
 
 def _notice(s: FileSet) -> str:
     """Say what attached pictures mean for who wants to pass the folder on."""
-    rights = RIGHTS.get(s.source)
-    if rights and rights.pictures_may_go:
+    rights = rights_of_source(s.source, s.license)
+    if rights.pictures_may_go:
         return rights.notice
     return (
         f"Pictures of {s.source} (license: {s.license}) were put in with `soubench attach`, for "
@@ -201,30 +205,85 @@ def _reason(name: str, outcome: _Outcome) -> str:
 
 @dataclass(slots=True)
 class _Maker:
-    """Makes the pictures of one file set, one source picture at a time."""
+    """Makes the pictures of one file set, one source picture at a time.
+
+    Attributes:
+        index: Where the source pictures are.
+        region: The outline is around a region, not around the object itself.
+        key: Version and seed of the build.
+        scratch: Where pictures are made.
+        outcome: What became of them.
+    """
 
     index: _Index
     region: bool
+    key: tuple[str, int]
     scratch: Path
     outcome: _Outcome
 
     def make(self, group: pa.Table) -> PictureRows:
-        rows = group.drop_columns(["image"])
+        column = picture_column(group.schema)
+        rows = group.drop_columns([column])
+        if column == "images":
+            return self._make_record(rows)
         wanted = rows.slice(0, 1).to_pylist()[0]
         name = wanted["file_name"]
-        images: list[Embedded | None] | None = None
+        images: list[list[Embedded]] | None = None
         for source in self.index.find(name, wanted["sha256"]):
             images = self._made(rows, source)
             if images is not None:
                 break
         if images is None:
-            there = name in self.index.by_name
-            (self.outcome.differing if there else self.outcome.missing).append(name)
-            return PictureRows(rows, [None] * rows.num_rows)
+            return self._left(rows, name)
         self.outcome.attached += 1
         return PictureRows(rows, images)
 
-    def _made(self, rows: pa.Table, source: Path) -> list[Embedded | None] | None:
+    def _left(self, rows: pa.Table, name: str) -> PictureRows:
+        there = name in self.index.by_name
+        (self.outcome.differing if there else self.outcome.missing).append(name)
+        return PictureRows(rows, [()] * rows.num_rows)
+
+    def _make_record(self, rows: pa.Table) -> PictureRows:
+        """Make the pictures of the rows of a record, which all have the same sources."""
+        wanted = rows.slice(0, 1).to_pylist()[0]
+        sources: list[Path] = []
+        for name, digest in zip(wanted["file_name"], wanted["sha256"], strict=True):
+            found = self.index.find(name, digest)
+            if not found:
+                return self._left(rows, name)
+            sources.append(found[0])
+        images: list[list[Embedded]] = []
+        try:
+            for row in rows.to_pylist():
+                images.append(self._remade(row, sources))
+        except PictureError:
+            return self._left(rows, wanted["file_name"][0])
+        self.outcome.attached += len(sources)
+        return PictureRows(rows, images)
+
+    def _remade(self, row: dict[str, Any], sources: Sequence[Path]) -> list[Embedded]:
+        """Make the pictures of a row anew.
+
+        Raises:
+            PictureError: One came out other than it was.
+        """
+        made = []
+        for source, digest, pixels in zip(
+            sources, row["sha256"], row["pixels_sha256"], strict=True
+        ):
+            if not pixels:
+                data = source.read_bytes()
+                if sha256(data).hexdigest() != digest:
+                    raise PictureError("changed", f"{source} is not the picture that was used")
+                made.append(Embedded(data, source.name))
+                continue
+            path = remake(row, source, self.key, self.scratch)
+            if pixels_of_file(path) != pixels:
+                raise PictureError("changed", f"{source} came out other than it was")
+            made.append(Embedded(path.read_bytes(), path.name))
+        return made
+
+    def _made(self, rows: pa.Table, source: Path) -> list[list[Embedded]] | None:
         """Make the pictures of all rows; None if they are not those that were asked about."""
         first = rows.slice(0, 1).to_pylist()[0]
         try:
@@ -258,7 +317,7 @@ class _Maker:
 
     def _checked(
         self, rows: pa.Table, paths: Sequence[Path], source: Path
-    ) -> list[Embedded | None] | None:
+    ) -> list[list[Embedded]] | None:
         expected = set(zip(paths, rows["pixels_sha256"].to_pylist(), strict=True))
         if any(digest and pixels_of_file(path) != digest for path, digest in expected):
             return None
@@ -267,7 +326,7 @@ class _Maker:
         # The very bytes that go in, should the file change while we work.
         if wanted and source in read and sha256(read[source].data).hexdigest() != wanted:
             return None
-        return [read[path] for path in paths]
+        return [[read[path]] for path in paths]
 
     @staticmethod
     def _marks(rows: pa.Table) -> Iterator[tuple[int, ...]]:

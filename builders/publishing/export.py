@@ -15,7 +15,7 @@ import datasets
 import PIL
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Features, Value
+from datasets import Features, List, Value
 from datasets.naming import filenames_for_dataset_split
 
 from soubench.builders.errors import PublishError
@@ -36,9 +36,13 @@ from soubench.builders.publishing.picture_parquet import (
     Embedded,
     PictureRows,
     by_picture,
+    picture_cells,
+    picture_column,
+    picture_keys,
     write_pictures,
 )
 from soubench.builders.publishing.picture_rights import rights_of
+from soubench.builders.rrs.taxonomy import ALL, SUB_DIMENSIONS
 
 SCRIPTS_PACKAGE = "soubench.dataset_scripts"
 BUILD_MANIFEST = "manifest.json"
@@ -66,11 +70,15 @@ class _Build:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """One split of a prepared config; ``counts`` are rows per (subset, sub-task), in order."""
+    """One split of a prepared config; ``counts`` are rows per (subset, sub-task), in order.
+
+    What stands for the subset is named by ``column``: that of the subset, or of the source.
+    """
 
     config: str
     split: str
     arrow_files: tuple[str, ...]
+    column: str
     counts: Mapping[tuple[str, str], int]
 
     def of_subset(self, subset: str) -> int:
@@ -99,7 +107,8 @@ class _Origin:
         """Yield the rows, a few at a time, ordered by picture."""
         if len(self.configs) > 1:
             return _woven(self.configs)
-        return _tables(self.configs[0].arrow_files, self.subset)
+        (one,) = self.configs
+        return _tables(one.arrow_files, one.column, self.subset)
 
 
 def export_dataset(
@@ -141,7 +150,7 @@ def export_dataset(
     cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
     build = _find_build(name, cache, fingerprint)
     home = build_folder(cache, name, build.fingerprint)
-    report, described = _read_json(home / "report.json"), _read_json(home / BUILD_MANIFEST)
+    report, described = read_json(home / "report.json"), read_json(home / BUILD_MANIFEST)
     info = datasets.DatasetInfo.from_directory(str(next(iter(build.configs.values()))))
     splits = [s for config, path in build.configs.items() for s in _splits(name, config, path)]
     manifest = Manifest(
@@ -154,7 +163,10 @@ def export_dataset(
     origin = _plan(manifest, splits, report, pictures=pictures, have_the_right=have_the_right)
     manifest.carries_names = any(s.withheld for s in manifest.sets)
     if manifest.carries_names:
-        info.features = Features({**info.features, **NAME_FEATURES})
+        named = NAME_FEATURES
+        if "images" in info.features:
+            named = {name: List(kind) for name, kind in named.items()}
+        info.features = Features({**info.features, **named})
     columns = dict(info.features)
     if any(view.column == CONFIG_COLUMN for view in manifest.views):
         columns[CONFIG_COLUMN] = Value("string")
@@ -162,7 +174,7 @@ def export_dataset(
     with replacing(folder) as target:
         for s, of in zip(manifest.sets, origin, strict=True):
             groups = by_picture(of.tables())
-            made, known = home / "pictures", _known(described, of.subset or s.split)
+            made, known = home / "pictures", _known(described, of, s.split)
             rows = (
                 _with_names(g, made, schema, known) if s.withheld else _with_pictures(g)
                 for g in groups
@@ -201,7 +213,12 @@ def _find_build(name: str, cache: Path, fingerprint: str | None) -> _Build:
     return _Build(chosen[0], builds[chosen[0]])
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object that a build wrote.
+
+    Raises:
+        PublishError: It is not there or damaged.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -209,14 +226,18 @@ def _read_json(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def _known(described: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    """Return image id or row id -> what a build's manifest says of the picture.
+def _known(described: Mapping[str, Any], of: _Origin, split: str) -> Mapping[str, Any]:
+    """Return image id, record id or row id -> what a build's manifest says of the pictures.
 
     Args:
         described: The manifest.
-        part: The subset; the split where there are none.
+        of: Where the rows come from.
+        split: Their split.
     """
     pictures: Mapping[str, Any] = described.get("pictures", {})
+    if of.configs[0].column == "source":
+        return pictures
+    part = of.subset or split
     found = pictures.get(part, pictures)
     if isinstance(found, Mapping):
         return found
@@ -234,13 +255,16 @@ def _splits(name: str, config: str, path: Path) -> Iterator[_Split]:
             str(path), name, split, filetype_suffix="arrow", shard_lengths=found.shard_lengths
         )
         counts: Counter[tuple[str, str]] = Counter()
+        column = ""
         for file in arrow_files:
             table = _arrow(file)
-            n = table.num_rows
-            subsets = table["subset"].to_pylist() if _has_subsets(table) else [""] * n
-            tasks = table["task"].to_pylist() if _has_subsets(table) else [""] * n
-            counts.update(zip(subsets, tasks, strict=True))
-        yield _Split(config, split, tuple(arrow_files), counts)
+            column = _subset_column(table)
+            if column:
+                pairs = zip(table[column].to_pylist(), table["task"].to_pylist(), strict=True)
+                counts.update(pairs)
+            else:
+                counts["", ""] += table.num_rows
+        yield _Split(config, split, tuple(arrow_files), column, counts)
 
 
 def _arrow(file: str) -> pa.Table:
@@ -250,9 +274,15 @@ def _arrow(file: str) -> pa.Table:
         raise PublishError(f"{file}: cannot be read ({error}). Build the dataset again.") from error
 
 
-def _has_subsets(table: pa.Table) -> bool:
-    """Say whether configs are made of subsets and sub-tasks, so that they can share files."""
-    return {"subset", "task", "image_id"}.issubset(table.column_names)
+def _subset_column(table: pa.Table) -> str:
+    """Return the column by whose values rows lie in files of their own; empty for none.
+
+    Configs are made of them and of tasks, so that they can share files.
+    """
+    names = table.column_names
+    if {"subset", "task", "image_id"}.issubset(names):
+        return "subset"
+    return "source" if {"source", "task", "sub_dimension"}.issubset(names) else ""
 
 
 def _plan(
@@ -286,6 +316,12 @@ def _plan(
             View(s.config, s.split, [TOGETHER], CONFIG_COLUMN, s.config) for s in splits
         ]
         return [_Origin(tuple(s for s in splits if s.split == split), "") for split in names]
+    if all(s.column == "source" for s in splits):
+        largest = max(splits, key=lambda s: sum(s.counts.values()))
+        for source in largest.subsets:
+            add_set(_source_folder(source), largest.split, source)
+        manifest.views += [_taxonomy_view(s) for s in splits]
+        return [_Origin((largest,), source) for source in largest.subsets]
     by_name = {(s.config, s.split): s for s in splits}
 
     def whole(s: _Split) -> bool:
@@ -322,6 +358,23 @@ def _plan(
     return [_Origin((s,), subset) for s, subset in origin.values()]
 
 
+def _source_folder(source: str) -> str:
+    """Return the folder of a source's files, whatever its name has in it."""
+    name = quote(source, safe=" ")
+    return f"data/{name if name.strip('.') else name.replace('.', '%2E')}"
+
+
+def _taxonomy_view(s: _Split) -> View:
+    """Return the view of a config of leaf tasks: all of them, a sub-dimension, or one."""
+    folders = [_source_folder(source) for source in s.subsets]
+    if s.config == ALL:
+        return View(s.config, s.split, folders)
+    if s.config in SUB_DIMENSIONS:
+        tasks = sorted(s.tasks)
+        return View(s.config, s.split, folders, "sub_dimension", s.config, tasks)
+    return View(s.config, s.split, folders, "task", s.config.upper())
+
+
 def _share_pictures(splits: Sequence[_Split]) -> bool:
     """Say whether all configs ask about the same pictures, row by row."""
     of_config: dict[str, dict[str, _Split]] = {}
@@ -339,7 +392,7 @@ def _alike(a: _Split, b: _Split) -> bool:
     return (
         {"id", "image"}.issubset(ours.column_names)
         and CONFIG_COLUMN not in ours.column_names
-        and not _has_subsets(ours)
+        and not _subset_column(ours)
         and ours.schema.equals(theirs.schema)
         and ours.select(["id", "image"]).equals(theirs.select(["id", "image"]))
     )
@@ -359,27 +412,27 @@ def _woven(configs: Sequence[_Split]) -> Iterator[pa.Table]:
         yield pa.concat_tables(named).take(pa.array(order, pa.int64()))
 
 
-def _tables(arrow_files: Iterable[str], subset: str) -> Iterator[pa.Table]:
+def _tables(arrow_files: Iterable[str], column: str, subset: str) -> Iterator[pa.Table]:
     for file in arrow_files:
         table = _arrow(file)
         for batch in table.to_batches(max_chunksize=BATCH_ROWS):
             part = pa.Table.from_batches([batch])
-            yield part.filter(pc.equal(part["subset"], subset)) if subset else part
+            yield part.filter(pc.equal(part[column], subset)) if column else part
 
 
 def _with_pictures(group: pa.Table) -> PictureRows:
     """Read the pictures of a group, each once."""
     read: dict[str, Embedded] = {}
-    images: list[Embedded | None] = []
-    for cell in group["image"].to_pylist():
+
+    def embedded(cell: Mapping[str, Any]) -> Embedded:
         path = Path(cell["path"] or "")
         if cell["bytes"] is not None:
-            images.append(Embedded(cell["bytes"], path.name))
-            continue
+            return Embedded(cell["bytes"], path.name)
         if cell["path"] not in read:
             read[cell["path"]] = Embedded(_on_disk(path).read_bytes(), path.name)
-        images.append(read[cell["path"]])
-    return PictureRows(group, images)
+        return read[cell["path"]]
+
+    return PictureRows(group, [[embedded(cell) for cell in of] for of in picture_cells(group)])
 
 
 def _on_disk(path: Path) -> Path:
@@ -399,29 +452,39 @@ def _with_names(
     Of pictures that the build made (scaled, converted, outlined) the pixels are hashed, too, so
     that who makes them again can tell whether they came out the same.
     """
-    paths = [_on_disk(Path(cell["path"])) for cell in group["image"].to_pylist()]
-    size = inspect_picture(paths[0], max_pixels=sys.maxsize)
-    key = "image_id" if "image_id" in group.column_names else "id"
-    picture = known.get(group[key][0].as_py())
-    if picture is None:
+    cells = picture_cells(group)
+    paths = [[_on_disk(Path(cell["path"])) for cell in of] for of in cells]
+    found = known.get(picture_keys(group)[0])
+    # One for all rows of a picture; a list of them for a record.
+    sources = found if isinstance(found, list) else [found] if found else []
+    if any(len(of) != len(sources) for of in paths):
         raise PublishError(
             f"{group['id'][0]}: {BUILD_MANIFEST} of the build does not know its picture. Build the "
             "dataset again."
         )
-    pixels = {path: "" for path in paths}
-    if not picture["as_is"]:
-        pixels = {path: pixels_of_file(path) for path in set(paths) if path.is_relative_to(made)}
-    n = group.num_rows
-    columns: dict[str, list[Any]] = {
-        "file_name": [picture["file_name"]] * n,
-        "sha256": [picture["sha256"]] * n,
-        "pixels_sha256": [pixels[path] for path in paths],
-        "width": [size.width] * n,
-        "height": [size.height] * n,
+    corrupted = ("corruption" in group.column_names and group["corruption"].to_pylist()) or (
+        [""] * group.num_rows
+    )
+    distinct = sorted({path for of in paths for path in of})
+    sizes = {path: inspect_picture(path, max_pixels=sys.maxsize) for path in distinct}
+    pixels = {
+        path: pixels_of_file(path)
+        for of, kind in zip(paths, corrupted, strict=True)
+        for path, source in zip(of, sources, strict=True)
+        if path.is_relative_to(made) and (kind or not source["as_is"])
     }
+    columns: dict[str, list[list[Any]]] = {
+        "file_name": [[source["file_name"] for source in sources]] * len(paths),
+        "sha256": [[source["sha256"] for source in sources]] * len(paths),
+        "pixels_sha256": [[pixels.get(path, "") for path in of] for of in paths],
+        "width": [[sizes[path].width for path in of] for of in paths],
+        "height": [[sizes[path].height for path in of] for of in paths],
+    }
+    is_list = picture_column(schema) == "images"
     for name, values in columns.items():
-        group = group.append_column(name, pa.array(values, schema.field(name).type))
-    return PictureRows(group, [None] * n)
+        column = pa.array(values if is_list else [of[0] for of in values], schema.field(name).type)
+        group = group.append_column(name, column)
+    return PictureRows(group, [()] * len(paths))
 
 
 def pixels_of_file(path: Path) -> str:
@@ -454,7 +517,7 @@ def _write_papers(
         )
     ]
     allowed = sum(not s.withheld for s in manifest.sets)
-    if any(view.column == "task" for view in manifest.views):
+    if "image" in info.features and any(view.column == "task" for view in manifest.views):
         parts.append(write_examples(target, shown[:allowed], shown[allowed:]))
     notes = _script_file(name, "RELEASE_NOTES.md")
     if notes:
@@ -481,7 +544,11 @@ def _script_file(name: str, file: str) -> str:
 def _without_examples(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Leave out examples of what was dropped: they name files of the machine that built."""
     if isinstance(value, Mapping):
-        return {k: _without_examples(v) for k, v in value.items() if "examples" not in k}
+        return {
+            k: _without_examples(v)
+            for k, v in value.items()
+            if not ("examples" in k or (k == "bad" and isinstance(v, list)))
+        }
     return value
 
 

@@ -6,7 +6,7 @@ Layout::
     export.json            what this module needs to know about the folder again
     report.json            the build's report, without examples of what was left out
     manifest.json          what the build is made of: what soubench verify checks against
-    data/<subset>/<split>-00000-of-00001.parquet
+    data/<subset or source>/<split>-00000-of-00001.parquet
     data/<split>-00000-of-00001.parquet     where all configs ask about the same pictures
     examples/ sheets/      small pictures for the card
 """
@@ -28,14 +28,14 @@ from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN, StoredFi
 
 MANIFEST = "export.json"
 MADE_BY = "soubench export"
-FORMAT = 2
+FORMAT = 3
 """Of ``export.json`` and the layout; higher for each change that older programs cannot read."""
 SECTION = ("<!-- export -->", "<!-- /export -->")
 
 
 @dataclass(slots=True)
 class FileSet:
-    """The Parquet files of one subset (or config) and split.
+    """The Parquet files of one subset (or source, or config) and split.
 
     Attributes:
         folder: Where they lie, relative to the export.
@@ -83,8 +83,9 @@ class View:
         config: Name of the config.
         split: Name of the split.
         folders: Folders of its file sets, in the order of the rows.
-        column: ``task`` or ``CONFIG_COLUMN``; empty for all rows.
+        column: ``task``, ``sub_dimension`` or ``CONFIG_COLUMN``; empty for all rows.
         value: What this view's rows have there.
+        tasks: The tasks of its rows, where ``column`` is neither ``task`` nor ``CONFIG_COLUMN``.
     """
 
     config: str
@@ -92,11 +93,18 @@ class View:
     folders: list[str]
     column: str = ""
     value: str = ""
+    tasks: list[str] = field(default_factory=list)
 
     @property
     def filters(self) -> list[list[str]] | None:
         """What the card tells ``load_dataset`` to keep."""
         return [[self.column, "==", self.value]] if self.column else None
+
+    def count(self, counts: dict[str, int]) -> int:
+        """Return this view's share of what a file set counts per sub-task or config."""
+        if not self.column:
+            return sum(counts.values())
+        return sum(counts.get(key, 0) for key in self.tasks or [self.value])
 
 
 @dataclass(slots=True)
@@ -130,7 +138,7 @@ class Manifest:
 
     def rows_of(self, view: View) -> int:
         """Return the number of rows of a view."""
-        return sum(_of(s.rows, view.value) for s in self.sets_of(view))
+        return sum(view.count(s.rows) for s in self.sets_of(view))
 
     @property
     def largest_config(self) -> str:
@@ -167,6 +175,11 @@ def load_manifest(folder: Path) -> Manifest:
             f"{folder}: expected a folder made by soubench export, with a {MANIFEST}; found none."
         )
     data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    if "to" in data:
+        raise PublishError(
+            f"{folder} was made by soubench export --to {data['to']}: it is for that tool, and no "
+            "dataset. Give the dataset's name, or a folder exported without --to."
+        )
     made = data.pop("format", 1)
     if isinstance(made, int) and made > FORMAT:
         raise PublishError(
@@ -298,7 +311,7 @@ def card_head(head: dict[str, Any], manifest: Manifest, info: datasets.DatasetIn
         splits = infos.setdefault(view.config, new).splits
         splits[view.split] = datasets.SplitInfo(
             name=view.split,
-            num_bytes=sum(_of(s.num_bytes, view.value) for s in sets),
+            num_bytes=sum(view.count(s.num_bytes) for s in sets),
             num_examples=manifest.rows_of(view),
         )
     for one in infos.values():
@@ -310,10 +323,6 @@ def card_head(head: dict[str, Any], manifest: Manifest, info: datasets.DatasetIn
     datasets.info.DatasetInfosDict(infos).to_dataset_card_data(head)
     text: str = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
     return f"---\n{text}---\n"
-
-
-def _of(counts: dict[str, int], value: str) -> int:
-    return counts.get(value, 0) if value else sum(counts.values())
 
 
 def _size_category(rows: int) -> str:
@@ -358,7 +367,7 @@ def export_section(manifest: Manifest) -> str:
     lines += ["", *(f"{notice}.\n" for notice in notices)]
     if any(s.withheld for s in manifest.sets):
         lines += [
-            "Where no pictures are inside, `image` is None: their source does not allow it, or "
+            "Where no pictures are inside, their column is None: the source does not allow it, or "
             "they were left out on purpose. Get the source, then put your own copies in with "
             "`soubench attach DIR --pictures SOURCE_DIR`.",
             "",
@@ -369,7 +378,7 @@ def export_section(manifest: Manifest) -> str:
             "picture asked about is not that file (it is scaled or converted), `pixels_sha256` is "
             f"the hash of the size and pixels asked about, as Pillow {manifest.pillow} makes them; "
             "else it is empty. `width` and `height` are those of the picture asked about. All are "
-            "None in rows that came with a picture.",
+            "None in rows that came with a picture, and lists where a row may have several.",
             "",
         ]
     return "\n".join([*lines, SECTION[1]])

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from soubench.builders.rrs.record import record_id
+
 ROW_GROUP_BYTES = 8 << 20
 """Of distinct pictures. A reader holds every row's own copy: about six times as much."""
 ROW_GROUP_ROWS = 1000
@@ -34,10 +36,10 @@ class Embedded(NamedTuple):
 
 
 class PictureRows(NamedTuple):
-    """The rows of one picture and, per row, what its image column holds."""
+    """The rows of one picture, or of the few of a record, and the pictures of each row."""
 
     rows: pa.Table
-    images: Sequence[Embedded | None]
+    images: Sequence[Sequence[Embedded]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,11 @@ class Written:
 
 
 def by_picture(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Cut tables whose rows are ordered by picture into one table per picture."""
+    """Cut tables whose rows are ordered by picture into one table per picture, or per record."""
     pending: list[pa.Table] = []
     last = None
     for table in tables:
-        keys = table[_key(table)].to_pylist()
+        keys = picture_keys(table)
         start = 0
         for i, key in enumerate(keys):
             if key != last:
@@ -88,8 +90,24 @@ def by_picture(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(pending)
 
 
-def _key(table: pa.Table) -> str:
-    return "image_id" if "image_id" in table.column_names else "id"
+def picture_keys(table: pa.Table) -> list[str]:
+    """Return what rows about the same picture have in common, and other rows have not."""
+    keys: list[str] = table["image_id" if "image_id" in table.column_names else "id"].to_pylist()
+    return list(map(record_id, keys)) if picture_column(table.schema) == "images" else keys
+
+
+def picture_column(schema: pa.Schema) -> str:
+    """Return the name of the column with a picture, or with a list of them."""
+    return "images" if "images" in schema.names else "image"
+
+
+def picture_cells(table: pa.Table) -> list[list[dict[str, Any]]]:
+    """Return the pictures of each row, as ``bytes`` and ``path``; none where the cell is null."""
+    column = picture_column(table.schema)
+    cells = table[column].to_pylist()
+    if column == "images":
+        return [cell or [] for cell in cells]
+    return [[cell] if cell else [] for cell in cells]
 
 
 def read_row_groups(paths: Iterable[Path]) -> Iterator[pa.Table]:
@@ -156,10 +174,10 @@ def _row_groups(
 ) -> Iterator[tuple[pa.Table, int]]:
     """Yield row groups of whole pictures, each with the bytes of its distinct pictures."""
     tables: list[pa.Table] = []
-    images: list[Embedded | None] = []
+    images: list[Sequence[Embedded]] = []
     rows = distinct = 0
     for picture in pictures:
-        size = sum(len(data) for data, _ in {image for image in picture.images if image})
+        size = sum(len(data) for data, _ in {image for of in picture.images for image in of})
         n = picture.rows.num_rows
         if tables and (distinct + size > ROW_GROUP_BYTES or rows + n > ROW_GROUP_ROWS):
             yield _row_group(tables, images, schema), distinct
@@ -173,13 +191,18 @@ def _row_groups(
 
 
 def _row_group(
-    tables: Sequence[pa.Table], images: Sequence[Embedded | None], schema: pa.Schema
+    tables: Sequence[pa.Table], images: Sequence[Sequence[Embedded]], schema: pa.Schema
 ) -> pa.Table:
     table = pa.concat_tables(tables)
-    cells = [image and {"bytes": image.data, "path": image.name} for image in images]
+    column = picture_column(schema)
+    cells: list[Any] = [
+        [{"bytes": image.data, "path": image.name} for image in of] or None for of in images
+    ]
+    if column == "image":
+        cells = [of and of[0] for of in cells]
     columns: list[Any] = [
-        pa.array(cells, IMAGE_TYPE)
-        if name == "image"
+        pa.array(cells, IMAGE_TYPE if column == "image" else schema.field(column).type)
+        if name == column
         else table[name]
         if name in table.column_names
         else pa.nulls(table.num_rows, schema.field(name).type)
@@ -194,6 +217,6 @@ def _count(group: pa.Table, written: Written) -> None:
         rows = group.filter(pc.equal(group[column], value)) if column else group
         written.rows[value] += rows.num_rows
         written.num_bytes[value] += rows.nbytes
-    names = group["image"].combine_chunks().field("path").to_pylist()
-    keys = group[_key(group)].to_pylist()
-    written.pictures += len({pair for pair in zip(keys, names, strict=True) if pair[1]})
+    cells, keys = picture_cells(group), picture_keys(group)
+    named = {(k, cell["path"]) for k, of in zip(keys, cells, strict=True) for cell in of}
+    written.pictures += len(named)

@@ -45,6 +45,14 @@ RIGHTS: Mapping[str, PictureRights] = MappingProxyType(
 )
 """Source -> what it allows. What is not listed is not ours to give away: labels only."""
 
+OPEN_LICENSES = frozenset(
+    {
+        *("CC0-1.0", "CC-BY-4.0", "CC-BY-3.0", "CC-BY-SA-4.0", "CC-BY-SA-3.0", "PDDL-1.0"),
+        *("CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "Apache-2.0", "MIT"),
+    }
+)
+"""Licenses, by their SPDX names, of pictures that may go with a notice."""
+
 _ONE_SOURCE = {"primitive-shapes": "shapes", "plant-leaves": "plants"}
 
 
@@ -56,9 +64,35 @@ def rights_of(dataset: str, subset: str, report: Mapping[str, Any]) -> PictureRi
 
     Args:
         dataset: Name of the dataset.
-        subset: One of its subsets; empty where it has none.
+        subset: One of its subsets, or of its sources; empty where it has none.
         report: Its build report.
     """
+    licenses = report.get("source_licenses", {}).get(subset)
+    if licenses is not None:
+        return rights_of_source(subset, ", ".join(name or "none stated" for name in licenses))
     read = report.get("subsets", {}).get(subset, {}).get("read", {})
     source = str(read.get("source") or _ONE_SOURCE.get(dataset, "unknown"))
     return RIGHTS.get(source, PictureRights(source, "not known to soubench; ask its authors"))
+
+
+def rights_of_source(source: str, license_names: str) -> PictureRights:
+    """Return what may be published of a source.
+
+    >>> rights_of_source("my-survey", "CC-BY-4.0").pictures_may_go
+    True
+    >>> rights_of_source("visdrone", "CC-BY-4.0").pictures_may_go
+    False
+
+    Args:
+        source: Its name; what is listed in ``RIGHTS`` goes before what records say.
+        license_names: The licenses that records state of its pictures, with commas between.
+    """
+    if source in RIGHTS:
+        return RIGHTS[source]
+    free = set(license_names.split(", ")) <= OPEN_LICENSES
+    return PictureRights(
+        source,
+        license_names,
+        pictures_may_go=free,
+        notice=f"Pictures of {source}: {license_names}, as their records state" if free else "",
+    )

@@ -23,7 +23,7 @@ from soubench.builders.publishing.hub import (
     check_tag_name,
 )
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
-from soubench.builders.publishing.picture_rights import RIGHTS
+from soubench.builders.publishing.picture_rights import rights_of_source
 from soubench.builders.publishing.push_plan import (
     CARD,
     Plan,
@@ -192,13 +192,16 @@ def _exported(
 
 def _check_rights(manifest: Manifest, *, pictures: Pictures, have_the_right: bool) -> None:
     """Refuse a folder with pictures that may not go: they may have been attached."""
-    inside = {s.source for s in manifest.sets if not s.withheld and s.pictures}
+    with_pictures = [s for s in manifest.sets if not s.withheld and s.pictures]
+    inside = {s.source for s in with_pictures}
     if pictures == "none" and inside:
         raise PublishError(
             f"the folder has pictures of {', '.join(sorted(inside))} inside. Export it again with "
             "--pictures none, and push that."
         )
-    allowed = {name for name, rights in RIGHTS.items() if rights.pictures_may_go}
+    allowed = {
+        s.source for s in with_pictures if rights_of_source(s.source, s.license).pictures_may_go
+    }
     if not have_the_right and inside - allowed:
         raise PublishError(
             f"the folder has pictures of {', '.join(sorted(inside - allowed))} inside, which may "

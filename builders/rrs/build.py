@@ -144,7 +144,7 @@ class RrsBuild:
         records_read: Number of records that were read, bad ones included.
         refused: The records that take no part.
         reads: What the readers of label sets met.
-        rows: All rows, by record, then in the order of the taxonomy.
+        rows: All rows, by source, by record, then in the order of the taxonomy.
         unable: (task, reason) -> how often a question could not be asked.
         pools: The option pools.
         choices: What the draws of distractors met.
@@ -222,7 +222,8 @@ def build_rrs(
     clean = _clean_rows(sites, pools, similarities, version, options, choices, unable)
     rows = _with_letters(clean, version, options.seed)
     pixels = _add_corrupted(rows, sites, pictures_folder, unable)
-    rows.sort(key=lambda row: (row.site.record.id, list(Task).index(row.task)))
+    order = {task: i for i, task in enumerate(Task)}
+    rows.sort(key=lambda row: (row.site.record.source, row.site.record.id, order[row.task]))
     if not rows:
         raise BuildError("No record carries a question: see the record format and its fields.")
     head = {

@@ -21,7 +21,7 @@ from soubench.builders.rrs.taxonomy import (
     SCENE_TYPES,
     Task,
 )
-from soubench.builders.sou.distractors import normalized
+from soubench.builders.scene import normalized
 
 Distractors: TypeAlias = Literal["sdfs", "random"]
 DISTRACTORS: tuple[Distractors, ...] = get_args(Distractors)

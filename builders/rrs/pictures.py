@@ -3,20 +3,23 @@
 Light on purpose where it can be: it is what worker processes import.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from soubench.builders.errors import PictureError, RecordError
 from soubench.builders.images import inspect_picture, load_picture, pixels_digest
+from soubench.builders.rrs.corruptions import Pixels
 from soubench.builders.rrs.prompts import Prompts
 from soubench.builders.rrs.questions import Draft, Subject, ask
 from soubench.builders.rrs.record import FoundRecord, check_size
-from soubench.builders.rrs.robustness import Planned, plan
+from soubench.builders.rrs.robustness import Corruption, Planned, corruption_of, plan
 from soubench.builders.rrs.taxonomy import Task
 from soubench.builders.sou.render import file_digest, file_stem
 
@@ -119,14 +122,39 @@ def prepare(job: PrepareJob) -> Prepared:
     pixels = np.asarray(image)
     for one in plan(record, asked.drafts, size_wh, job.key, hide_evidence=job.hide_evidence):
         if isinstance(one, Planned):
-            made = one.corruption.apply(pixels)
-            file = job.folder / one.corruption.file
-            shown = Image.fromarray(made)
-            shown.save(file, compress_level=PNG_LEVEL)
+            shown = _write_corrupted(one.corruption, pixels, job.folder)
             corrupted.append(Corrupted(one, pixels_digest(shown)))
         else:
             unable[one] += 1
     return Prepared(tuple(pictures), asked.drafts, tuple(corrupted), unable)
+
+
+def _write_corrupted(corruption: Corruption, pixels: Pixels, folder: Path) -> Image.Image:
+    shown = Image.fromarray(corruption.apply(pixels))
+    shown.save(folder / corruption.file, compress_level=PNG_LEVEL)
+    return shown
+
+
+def remake(row: Mapping[str, Any], source: Path, key: tuple[str, int], folder: Path) -> Path:
+    """Write the picture of a row anew that was converted or corrupted, and return its file.
+
+    Args:
+        row: A row of a build.
+        source: The record's own file.
+        key: Version and seed of the build.
+        folder: Where to write.
+
+    Raises:
+        PictureError: The source cannot be decoded.
+    """
+    image = load_picture(source, max_pixels=sys.maxsize)
+    if not row["corruption"]:
+        path = folder / f"{file_stem(source.stem)}.png"
+        image.save(path)
+        return path
+    corruption = corruption_of(row, key)
+    _write_corrupted(corruption, np.asarray(image), folder)
+    return folder / corruption.file
 
 
 def _prepare_picture(path: Path, job: PrepareJob, name: str) -> tuple[Picture, Image.Image]:

@@ -37,7 +37,7 @@ from soubench.builders.rrs.numbers import count_options, measure_options, measur
 from soubench.builders.rrs.prompts import Prompts
 from soubench.builders.rrs.record import Annotation, Record
 from soubench.builders.rrs.taxonomy import AnswerType, Task
-from soubench.builders.sou.distractors import normalized
+from soubench.builders.scene import normalized
 
 Pool: TypeAlias = tuple[str, ...]
 """Names a pool of words: the task, then what divides it (an aspect, a type of scene)."""

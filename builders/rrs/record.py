@@ -30,7 +30,7 @@ from soubench.builders.rrs.taxonomy import (
     SceneType,
     Task,
 )
-from soubench.builders.sou.distractors import normalized
+from soubench.builders.scene import normalized
 
 SCHEMA_FILE = "record.schema.json"
 BOX_SLACK_PX = 1.0
@@ -213,7 +213,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             "one first",
         ),
     ]
-    source: Annotated[str, Meta(description="Where the picture is from")] = "records"
+    source: Annotated[Text, Meta(description="Where the picture is from")] = "records"
     license: Annotated[str, Meta(description="Licence of the picture")] = ""
     group_id: Annotated[
         Text | None, Meta(description="Same for pictures that belong together, such as of a site")
@@ -279,6 +279,15 @@ class FoundRecord:
     record: Record
     pictures: tuple[Path, ...]
     where: str
+
+
+def record_id(row_id: str) -> str:
+    """Return the id of the record that a row is from.
+
+    >>> record_id("ports/3/vg")
+    'ports/3'
+    """
+    return row_id.rpartition("/")[0]
 
 
 Refuse: TypeAlias = Callable[[str, RecordError], None]

@@ -81,7 +81,8 @@ def report(result: RrsBuild) -> dict[str, Any]:
         rows, answer types and what could not be asked, by reason; ``answers``: letters and yes or
         no; ``formats``, ``terms``, ``lengths``: the statistics of the paper's Fig. 2;
         ``corruptions``: kind -> severity -> rows; ``distractor_counts``; ``pools``;
-        ``human_verified`` rows; ``licenses`` and ``origins`` of pictures.
+        ``human_verified`` rows; ``licenses`` and ``origins`` of pictures, and
+        ``source_licenses``: origin -> the licences that its records state.
     """
     rows = result.rows
     by_task: dict[Task, list[Row]] = {task: [] for task in Task}
@@ -140,6 +141,10 @@ def report(result: RrsBuild) -> dict[str, Any]:
         "human_verified": sum(row.draft.evidence.human_verified for row in rows),
         "licenses": _counted(record.license or "not stated" for record in records),
         "origins": _counted(record.source for record in records),
+        "source_licenses": {
+            source: sorted({r.license for r in records if r.source == source})
+            for source in sorted({record.source for record in records})
+        },
     }
 
 

@@ -1,7 +1,8 @@
 """Which questions are asked again with noise or with a part covered (NR, OR)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from soubench.builders.keyed import KeyedRandom, keyed_hash
 from soubench.builders.rrs.corruptions import (
@@ -102,7 +103,7 @@ def plan(
             planned.append((task, "no_clean_row"))
             continue
         if task is Task.NR:
-            seed = keyed_hash(*key, record.source, row_id, "noise")
+            seed = _noise_seed(record.source, row_id, key)
             planned.append(Planned(task, pool[0], Corruption(kind, severity, file, seed=seed)))
             continue
         for i in pool:
@@ -115,6 +116,27 @@ def plan(
         else:
             planned.append((task, "occlusion_would_hide_the_evidence"))
     return planned
+
+
+def _noise_seed(source: str, row_id: str, key: tuple[str, int]) -> int:
+    return keyed_hash(*key, source, row_id, "noise")
+
+
+def corruption_of(row: Mapping[str, Any], key: tuple[str, int]) -> Corruption:
+    """Return how the picture of a row was corrupted.
+
+    Args:
+        row: An NR or OR row.
+        key: Version and seed of the build.
+    """
+    rectangles = [tuple(map(int, r)) for r in row["evidence"]["occluded_xyxy"]]
+    return Corruption(
+        row["corruption"],
+        row["severity"],
+        f"{file_stem(row['id'])}.png",
+        _noise_seed(row["source"], row["id"], key),
+        tuple((x1, y1, x2, y2) for x1, y1, x2, y2 in rectangles),
+    )
 
 
 def must_be_seen(

@@ -8,9 +8,10 @@ from soubench.builders.rrs.build import LETTERS, fingerprint
 from soubench.builders.rrs.corruptions import OCCLUDED_SHARE, keeps_visible
 from soubench.builders.rrs.distractors import Pools, sdfs
 from soubench.builders.rrs.questions import box_text
+from soubench.builders.rrs.record import record_id
 from soubench.builders.rrs.robustness import CORRUPTED_TASKS
 from soubench.builders.rrs.taxonomy import ALL, LEAF_TASKS, Task, configs
-from soubench.builders.sou.distractors import normalized
+from soubench.builders.scene import normalized
 from soubench.builders.verification import Problem, Row
 
 SAME_AS_CLEAN = ("question", "options", "answer", "answer_index", "answer_type", "references")
@@ -65,18 +66,13 @@ def _fingerprint_problems(rows: Sequence[Row], manifest: Mapping[str, Any]) -> I
         )
 
 
-def record_id(row: Row) -> str:
-    """Return the id of the record that a row is from."""
-    return str(row["id"].rpartition("/")[0])
-
-
 def picture_digests(row: Row, manifest: Mapping[str, Any]) -> list[str]:
     """Return the SHA-256 of a row's source pictures, and of a corrupted copy's pixels.
 
     Raises:
         KeyError: The manifest does not know the row's record or copy.
     """
-    found = [picture["sha256"] for picture in manifest["pictures"][record_id(row)]]
+    found = [picture["sha256"] for picture in manifest["pictures"][record_id(row["id"])]]
     return [*found, manifest["pixels"][row["id"]]] if row["corruption"] else found
 
 
@@ -133,7 +129,7 @@ def _option_problems(row: Row, manifest: Mapping[str, Any], pools: Pools) -> Ite
     candidates = pools.candidates(key, answer, row["evidence"]["also_true"], len(options) - 1)
     cosines = manifest["similarities"]
     if cosines is not None:
-        known = manifest["pictures"].get(record_id(row), [{"sha256": ""}])
+        known = manifest["pictures"].get(record_id(row["id"]), [{"sha256": ""}])
         own = cosines.get(known[-1]["sha256"], {})
         if not {answer, *candidates} <= set(own):
             yield Problem(row["id"], "options", "the manifest lacks their cosines")
@@ -148,7 +144,8 @@ def _corruption_problems(
     row: Row, by_id: Mapping[str, Row], manifest: Mapping[str, Any]
 ) -> Iterator[Problem]:
     clean = by_id.get(row["clean_id"])
-    if clean is None or clean["task"] not in CORRUPTED_TASKS or record_id(clean) != record_id(row):
+    same = clean is not None and record_id(clean["id"]) == record_id(row["id"])
+    if clean is None or clean["task"] not in CORRUPTED_TASKS or not same:
         yield Problem(row["id"], "clean_id", f"there is no clean row {row['clean_id']!r}")
         return
     for name in SAME_AS_CLEAN:

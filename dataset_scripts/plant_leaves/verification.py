@@ -1,6 +1,6 @@
 """How the rows of plant-leaves are verified."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ def problems(
     yield from verify(rows, manifest, words.question if known else None)
 
 
-def picture_of(manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
+def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
     """Return name and hash of a row's picture."""
-    found: Mapping[str, Any] | None = manifest["pictures"].get(row["id"])
-    return found
+    found = manifest["pictures"].get(row["id"])
+    return [found] if found else []

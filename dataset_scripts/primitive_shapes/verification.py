@@ -1,6 +1,6 @@
 """How the rows of primitive-shapes are verified."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ def problems(
     yield from verify(rows, manifest, questions if digest == manifest["head"]["prompts"] else None)
 
 
-def picture_of(manifest: Mapping[str, Any], row: Row) -> Mapping[str, Any] | None:
+def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
     """Return the hash of a row's picture."""
     split, _, index = row["id"].rpartition("/")
     digests = manifest["pictures"].get(split, ())
     if not index.isdecimal() or int(index) >= len(digests):
-        return None
-    return {"sha256": digests[int(index)], "as_is": True}
+        return []
+    return [{"sha256": digests[int(index)], "as_is": True}]
