@@ -50,11 +50,16 @@ def write_card(sections: Sequence[Section], out: Path) -> ModelCard:
         RunError: The runs are of several models.
     """
     card = make_card(sections)
+    save_card(card, out)
+    return card
+
+
+def save_card(card: ModelCard, out: Path) -> None:
+    """Write a card to a file as a whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.incomplete")
     partial.write_text(str(card), encoding="utf-8")
     partial.replace(out)
-    return card
 
 
 def make_card(sections: Sequence[Section]) -> ModelCard:
@@ -180,7 +185,7 @@ def _body(model: str, sections: Sequence[Section]) -> Iterator[str]:
             yield f"### {run.name} on {section.name}\n"
             yield "| setting | value |\n|---|---|"
             for key, value in (*described(run), *_fed(run)):
-                yield f"| {key} | {_cell(value)} |"
+                yield f"| {key} | {cell(value)} |"
             yield f"\nThe same again:\n\n```bash\n{_commands(run)}\n```\n"
     yield "## Limits\n"
     yield from (f"- {limit}" for limit in LIMITS)
@@ -274,7 +279,8 @@ def _command(name: str, said: Description, out: str) -> str:
     return " ".join([start, *words])
 
 
-def _cell(value: str) -> str:
+def cell(value: str) -> str:
+    """Write a text in a cell of a Markdown table."""
     return " ".join(value.replace("|", "\\|").split())
 
 

@@ -78,14 +78,21 @@ class Recipe:
     not_in_paper: Mapping[str, str] | None = None
 
     def changed(self, **settings: Any) -> "Recipe":  # noqa: ANN401  # any setting
-        """Return the recipe with other settings, those that are not None.
+        """Return the recipe with other settings, those that are not None, marked as such.
 
         Raises:
             TrainError: A value is out of its range.
         """
-        changes = {key: value for key, value in settings.items() if value is not None}
+        changes = {
+            key: value
+            for key, value in settings.items()
+            if value is not None and value != getattr(self, key)
+        }
+        reasons = dict(self.not_in_paper or {}) | dict.fromkeys(changes, "set for this run")
         if "max_steps" in changes:
             changes["epochs"] = None
+        if changes:
+            changes["not_in_paper"] = reasons
         recipe = replace(self, **changes)
         _check_ranges(recipe)
         return recipe
@@ -131,6 +138,9 @@ def load_recipe(name: str) -> Recipe:
     path = Path(name).expanduser()
     if path.suffix == ".toml":
         given = _tables(path)
+        own = {k: f"set in {path.name}" for k in given if k not in ("extends", "not_in_paper")}
+        if isinstance(reasons := given.get("not_in_paper", {}), dict):
+            given["not_in_paper"] = own | reasons
         return _recipe(path.stem, {"bases": tables["bases"] | tables["recipes"]}, given)
     if name not in tables["recipes"]:
         near = get_close_matches(name, tables["recipes"], n=3)
@@ -154,7 +164,7 @@ def _tables(path: Path | None) -> dict[str, Any]:
 
 def _recipe(name: str, tables: Mapping[str, Any], given: Mapping[str, Any]) -> Recipe:
     settings = _extended(name, tables, given, ())
-    known = {f.name: f.type for f in fields(Recipe)}
+    known = {f.name: f.type for f in fields(Recipe) if f.name != "name"}
     unknown = sorted(set(settings) - set(known))
     if unknown:
         near = get_close_matches(unknown[0], known, n=1)
@@ -189,7 +199,10 @@ def _extended(
             f"{', '.join(tables['bases'])}."
         )
     inherited = _extended(name, tables, tables["bases"][base], (*seen, base))
-    reasons = dict(inherited.get("not_in_paper", {})) | dict(own.get("not_in_paper", {}))
+    # What is no table stays as it is, to be refused with the other wrong values.
+    reasons = own.get("not_in_paper", {})
+    if isinstance(reasons, dict):
+        reasons = inherited.get("not_in_paper", {}) | reasons
     # A length given anew takes the place of the other way to give it.
     if "epochs" in own:
         inherited.pop("max_steps", None)
@@ -205,7 +218,9 @@ def _checked(name: str, key: str, value: Any, kind: Any) -> Any:  # noqa: ANN401
             return tuple(value)
         raise TrainError(f"recipe {name}: {key}: expected a list of texts, got {value!r}.")
     if key == "not_in_paper":
-        return dict(value)
+        if isinstance(value, dict) and all(isinstance(reason, str) for reason in value.values()):
+            return value
+        raise TrainError(f"recipe {name}: {key}: expected setting = reason, got {value!r}.")
     (wanted,) = allowed
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

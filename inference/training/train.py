@@ -6,6 +6,7 @@ In the output folder::
     checkpoint-N/       TRL's checkpoints; a run that was stopped goes on from the last
     held_out.json       step -> measures of the checkpoint on the held-out rows; step 0: untrained
     merged/             the chosen checkpoint merged into the model, with its processor
+    README.md           the card of the trained model; also in merged/
     result.json         what came of it; where it is, the run is finished
 """
 
@@ -31,8 +32,10 @@ from soubench.inference.backends.pipeline import (
     is_out_of_memory,
     limit_pixels,
 )
+from soubench.inference.model_card import save_card
 from soubench.inference.run_folder import first_difference, write_whole
 from soubench.inference.scores import Measure
+from soubench.inference.training.card import make_training_card
 from soubench.inference.training.judge import Measures, judge, measure_of
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
@@ -43,6 +46,7 @@ SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.json"
 RESULT_FILE = "result.json"
 MERGED = "merged"
+CARD_FILE = "README.md"
 CHECKPOINTS = 10
 HELD_OUT_ROWS = 200
 MAY_DIFFER = ("libraries",)
@@ -86,8 +90,9 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         options: Where, and what else a user may choose.
 
     Returns:
-        ``steps``, ``loss`` (last logged), ``held_out`` (step -> measures), ``measure`` (the one
-        that chooses), ``chosen`` (step), and ``merged`` (folder, or None).
+        ``steps``, ``loss`` (last logged), ``held_out`` (step -> measures), ``held_out_rows``
+        (how many are judged), ``measure`` (the one that chooses), ``chosen`` (step), and ``merged``
+        (folder, or None).
 
     Raises:
         TrainError: The model, its template, the layers or the dataset do not fit the recipe, the
@@ -143,6 +148,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         "steps": trainer.state.global_step,
         "loss": logged[-1] if logged else None,
         "held_out": held_out_measures(options.out),
+        "held_out_rows": len(held),
         "measure": None if measure is None else measure.name,
         "chosen": _choose(options.out, measure, trainer.state.global_step),
         "merged": str(options.out / MERGED) if options.merge else None,
@@ -150,6 +156,10 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     if trainer.is_world_process_zero():
         if options.merge:
             _merge(recipe, options.out, result["chosen"])
+        card = make_training_card(described, result)
+        save_card(card, options.out / CARD_FILE)
+        if options.merge:
+            save_card(card, options.out / MERGED / CARD_FILE)
         write_whole(options.out / RESULT_FILE, result)
     trainer.accelerator.wait_for_everyone()
     return result

@@ -49,6 +49,13 @@ def test_a_recipe_of_ones_own_extends_another(tmp_path):
     mine, base = load_recipe(str(path)), load_recipe("sou-train-driving")
     assert (mine.name, mine.max_steps, mine.epochs, mine.lora_rank) == ("mine", 7, None, 4)
     assert mine.learning_rate == base.learning_rate
+    # What the file sets is not passed off as the paper's.
+    assert mine.not_in_paper["lora_rank"] == "set in mine.toml"
+    assert mine.not_in_paper["lora_alpha"] == base.not_in_paper["lora_alpha"]
+    other = mine.changed(lora_alpha=3, lora_rank=4, model=None)
+    assert other.not_in_paper["lora_alpha"] == "set for this run"
+    assert other.not_in_paper["lora_rank"] == "set in mine.toml"
+    assert other.model == base.model
 
 
 def test_parts_of_a_recipe():
@@ -69,6 +76,9 @@ def test_parts_of_a_recipe():
         ('dataset = "x"', "expected either epochs or max_steps"),
         ('dataset = "x"\nepochs = 1', "is missing"),
         ('extends = "sou-train-driving"\nprecision = "int8"', "bfloat16 or float32"),
+        ('extends = "sou-train-driving"\nname = "x"', "there is no setting 'name'"),
+        ('extends = "sou-train-driving"\nnot_in_paper = "x"', "expected setting = reason"),
+        ('extends = "sou-train-driving"\nvision = "attention"', "expected a list of texts"),
         ("a = [", "expected a recipe in TOML"),
     ],
 )

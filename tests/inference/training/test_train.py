@@ -10,6 +10,7 @@ import sys
 import datasets
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from peft import LoraConfig
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedTokenizerFast
@@ -213,6 +214,32 @@ def run(recipe, tiny, out, *flags):
     return main(["train", str(recipe), *map(str, arguments)])
 
 
+def check_card(out, judged):
+    """The Hub's library reads the card, which says what training has changed, instead of TRL's."""
+    settings = json.loads((out / "training.json").read_text())
+    chosen = json.loads((out / "result.json").read_text())["chosen"]
+    assert (out / "merged" / "README.md").read_text() == (out / "README.md").read_text()
+    card = ModelCard.load(out / "README.md")
+    after = judged[str(chosen)]
+    results = {result.metric_type: result for result in card.data.eval_results}
+    assert {name: r.metric_value for name, r in results.items()} == {
+        name: round(value, 6)
+        for name, value in after.items()
+        if name != "unparsed" and value is not None
+    }
+    assert results["sama"].dataset_revision == settings["dataset"]["fingerprint"]
+    assert card.data.tags == ["soubench", "lora", "primitive-shapes"]
+    # A folder of this machine is neither linked nor named.
+    assert card.data.base_model is None
+    assert str(out.parent) not in card.content
+    assert f"| sama (chooses) | share | higher | {judged['0']['sama']:.4f} | " in card.text
+    assert "| max_steps | 6 | not in the paper: set in short.toml |" in card.text
+    assert "| numeric_scale | 2.5 | not in the paper: set for this run |" in card.text
+    assert "| lora_rank | 64 | the paper |" in card.text
+    assert "| vision | `model.vision_tower.encoder.layers.N.self_attn.q_proj` | 2 |" in card.text
+    assert f"| all | | {len(settings['lora_targets'])} |" in card.text
+
+
 def test_the_command_trains_judges_merges_and_goes_on(
     short, tiny_vlm, shapes, installed_metrics, tmp_path, capsys
 ):
@@ -223,6 +250,7 @@ def test_the_command_trains_judges_merges_and_goes_on(
     assert (tmp_path / "run" / "merged" / "config.json").is_file()
     judged = json.loads((tmp_path / "run" / "held_out.json").read_text())
     assert list(judged) == ["0", "3", "6"]
+    check_card(tmp_path / "run", judged)
     merged = load(tmp_path / "run" / "merged")
     before = load(tiny)
     assert any(
