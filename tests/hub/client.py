@@ -115,8 +115,11 @@ def digests(path, config, *, cache=None, built=False, token=TOKEN, **options):
 def _digest(rows):
     digest, n, pictures = hashlib.sha256(), 0, 0
     for row in rows:
-        if (image := row.get("image")) is not None:
-            row["image"] = [image.size, hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()]
+        if images := row.get("images") or [row["image"]] * (row.get("image") is not None):
+            row["images" if "images" in row else "image"] = [
+                [image.size, hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()]
+                for image in images
+            ]
             pictures += 1
         digest.update(json.dumps(row, sort_keys=True).encode())
         n += 1
@@ -232,7 +235,23 @@ def build_plant_leaves(home):
     build(write_demo_plants(home / "plants"), cache_dir=home / "cache")
 
 
-BUILDS = (build_sou_vqa, build_sou_train, build_my_set, build_primitive_shapes, build_plant_leaves)
+def build_rrs(home):
+    from soubench.builders.demo_rrs import write_demo_records
+    from soubench.builders.rrs.build import RrsOptions
+    from soubench.dataset_scripts.rrs.rrs import build_rrs_dataset as build
+
+    records = write_demo_records(home / "sites", sites=6, pairs=1)
+    build(records, {}, RrsOptions(distractors="random"), cache_dir=home / "cache")
+
+
+BUILDS = (
+    build_sou_vqa,
+    build_sou_train,
+    build_my_set,
+    build_primitive_shapes,
+    build_plant_leaves,
+    build_rrs,
+)
 
 
 def build_all(home):

@@ -14,6 +14,7 @@ LARGEST = {
     "my-set": "all",
     "primitive-shapes": "tuple",
     "plant-leaves": "sentence",
+    "rrs": "all",
 }
 ALL = "--i-have-the-right-to-redistribute"
 
