@@ -5,10 +5,14 @@ JSONL, CSV (comma, semicolon or tab) or XLSX, as other tools and people write th
 
 import csv
 import json
+import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 from soubench.builders.errors import FormatError
 from soubench.inference.run_folder import Reply
@@ -31,6 +35,18 @@ REPLY_COLUMNS = (
 is the right answer."""
 SUFFIXES = (".jsonl", ".csv", ".tsv", ".xlsx")
 DELIMITERS = (",", ";", "\t")
+
+
+class Uncomputed(NamedTuple):
+    """A cell of a workbook with a formula whose value was not saved with it.
+
+    Attributes:
+        cell: Where it is, such as ``B3``.
+        formula: What stands there.
+    """
+
+    cell: str
+    formula: str
 
 
 class Record(NamedTuple):
@@ -70,8 +86,9 @@ def read_predictions(
     replies = []
     columns: tuple[str, str] | None = None
     for record in _records(path):
-        if columns is None or not set(columns) <= record.values.keys():
+        if columns is None:
             columns = _columns(path, record, id_column, reply_column)
+        _check_cells(path, record, columns)
         row_id = _text(record.values[columns[0]]).strip()
         if not row_id:
             raise FormatError(f"{path}, {record.place}: expected an id at {columns[0]!r}.")
@@ -85,6 +102,24 @@ def read_predictions(
     if not replies:
         raise FormatError(f"{path}: expected at least one row with an id and a reply, found none.")
     return replies
+
+
+def _check_cells(path: Path, record: Record, columns: tuple[str, str]) -> None:
+    """Check that a row has something at its id and its reply, be it empty."""
+    for column in columns:
+        if column not in record.values:
+            raise FormatError(
+                f"{path}, {record.place}: expected {' and '.join(map(repr, columns))} as in the "
+                f"rows before, found {', '.join(record.values) or 'nothing'}. Where there is no "
+                "reply, leave the row out or give an empty one."
+            )
+        value = record.values[column]
+        if isinstance(value, Uncomputed):
+            raise FormatError(
+                f"{path}, cell {value.cell}: expected a value, found the formula "
+                f"{value.formula[:60]!r}, whose value was not saved. Open the workbook in a "
+                "spreadsheet program and save it, or save the sheet as CSV UTF-8."
+            )
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -122,13 +157,19 @@ def _jsonl(path: Path) -> Iterator[Record]:
             except ValueError as error:
                 raise FormatError(
                     f"{path}, {place}: expected a JSON object with an id and a reply, found "
-                    f"{line.strip()[:60]!r} ({error})."
+                    f"{line.strip()[:60]!r} ({error}).{_list_hint(line)}"
                 ) from error
             if not isinstance(values, dict):
                 raise FormatError(
                     f"{path}, {place}: expected a JSON object, found {line.strip()[:60]!r}."
+                    f"{_list_hint(line)}"
                 )
             yield Record(place, values)
+
+
+def _list_hint(line: str) -> str:
+    is_list = line.lstrip().startswith("[")
+    return " One list of all rows goes into a file that ends in .json." if is_list else ""
 
 
 def _csv(path: Path) -> Iterator[Record]:
@@ -136,16 +177,20 @@ def _csv(path: Path) -> Iterator[Record]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
-        file.seek(0)
-        delimiter = max(DELIMITERS, key=first.count)
+        # Some spreadsheets read, and some people write, a line in front that names the delimiter.
+        named = re.fullmatch(r'"?sep=(.)"?\s*', first)
+        skipped = 1 if named else 0
+        if not named:
+            file.seek(0)
+        delimiter = named[1] if named else max(DELIMITERS, key=first.count)
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
             head = [name.strip() for name in next(reader, [])]
             _check_head(path, head)
-            start = reader.line_num + 1
+            start = reader.line_num + 1 + skipped
             for cells in reader:
                 place = f"line {start}"
-                start = reader.line_num + 1
+                start = reader.line_num + 1 + skipped
                 if not any(cells):
                     continue
                 if len(cells) != len(head):
@@ -155,7 +200,9 @@ def _csv(path: Path) -> Iterator[Record]:
                     )
                 yield Record(place, dict(zip(head, cells, strict=True)))
         except csv.Error as error:
-            raise FormatError(f"{path}, line {reader.line_num}: no valid CSV ({error}).") from error
+            raise FormatError(
+                f"{path}, line {reader.line_num + skipped}: no valid CSV ({error})."
+            ) from error
 
 
 def _xlsx(path: Path) -> Iterator[Record]:
@@ -166,27 +213,49 @@ def _xlsx(path: Path) -> Iterator[Record]:
             f'{path}: reading workbooks needs pip install "soubench[xlsx]"; or save the sheet as '
             "CSV UTF-8."
         ) from error
-    from zipfile import BadZipFile
+    from openpyxl.utils.exceptions import InvalidFileException  # type: ignore[import-untyped]  # as above
 
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (BadZipFile, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException) as e:
-        raise FormatError(
-            f"{path}: expected an Excel workbook, but it cannot be read ({e})."
-        ) from e
-    try:
-        lines = book.worksheets[0].iter_rows(values_only=True)
-        head = [_text(cell).strip() for cell in next(lines, ())]
-        while head and not head[-1]:
-            head.pop()
+    # What the reader of ZIP files, that of XML, and openpyxl raise for a damaged workbook; an XML
+    # file that is none is a SyntaxError.
+    damages = (
+        BadZipFile, zlib.error, EOFError, SyntaxError, LookupError, ValueError, TypeError,
+        InvalidFileException,
+    )  # fmt: skip
+
+    def rows(**options: bool) -> Iterator[Sequence[Any]]:
+        try:
+            with closing(openpyxl.load_workbook(path, read_only=True, **options)) as book:
+                sheet = book.worksheets[0]
+                # Some programs write a size that is too small, and rows past it would be left out.
+                sheet.reset_dimensions()
+                yield from sheet.iter_rows()
+        except damages as error:
+            raise FormatError(
+                f"{path}: expected an Excel workbook, but it cannot be read ({error})."
+            ) from error
+
+    # Values and formulas can only be had one at a time.
+    both = zip(rows(data_only=True), rows(data_only=False), strict=True)
+    head: list[str] = []
+    for number, (cells, formulas) in enumerate(both, 1):
+        if number == 1:
+            head = [_text(cell.value).strip() for cell in cells]
+            while head and not head[-1]:
+                head.pop()
+            _check_head(path, head)
+            continue
+        values = [
+            Uncomputed(f.coordinate, str(f.value))
+            if c.value is None and f.data_type == "f"
+            else c.value
+            for c, f in zip(cells, formulas, strict=True)
+        ]
+        if any(value is not None for value in values):
+            # Rows may be shorter than the head where their last cells are empty.
+            full = [*values, *[None] * len(head)]
+            yield Record(f"row {number}", dict(zip(head, full, strict=False)))
+    if not head:
         _check_head(path, head)
-        for number, cells in enumerate(lines, 2):
-            if any(cell is not None for cell in cells):
-                # Rows may be shorter than the head where their last cells are empty.
-                full = [*cells, *[None] * len(head)]
-                yield Record(f"row {number}", dict(zip(head, full, strict=False)))
-    finally:
-        book.close()
 
 
 def _check_head(path: Path, head: Sequence[str]) -> None:

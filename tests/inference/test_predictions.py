@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import sys
+import zipfile
 
 import openpyxl
 import pytest
@@ -62,6 +64,70 @@ def test_every_kind_of_file_gives_the_same_replies(tmp_path, write):
     assert read(write(tmp_path)) == ROWS
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"'])
+def test_a_first_line_may_name_the_delimiter(tmp_path, first):
+    path = table(tmp_path / "a.csv", ROWS, delimiter=";")
+    path.write_text(f"{first}\r\n{path.read_text('utf-8')}", encoding="utf-8")
+    assert read(path) == ROWS
+
+
+def edit_sheet(path, edit):
+    """Change the XML of a workbook's only sheet."""
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    name = "xl/worksheets/sheet1.xml"
+    edited = edit(parts[name])
+    assert edited != parts[name]
+    with zipfile.ZipFile(path, "w") as book:
+        for part, data in (parts | {name: edited}).items():
+            book.writestr(part, data)
+    return path
+
+
+def test_a_workbook_that_says_a_wrong_size_loses_no_row(tmp_path):
+    def smaller(sheet):
+        return re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1:A2"', sheet)
+
+    assert read(edit_sheet(workbook(tmp_path / "a.xlsx", ROWS), smaller)) == ROWS
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda sheet: sheet[: len(sheet) // 2], id="cut"),
+        pytest.param(lambda sheet: b"no sheet", id="no XML"),
+        pytest.param(lambda sheet: sheet.replace(b'r="B3"', b'r="?"'), id="odd cell"),
+        pytest.param(
+            lambda sheet: re.sub(
+                rb'(?s)<c r="B3".*?</c>', b'<c r="B3" t="s"><v>9999</v></c>', sheet
+            ),
+            id="no such text",
+        ),
+    ],
+)
+def test_a_damaged_sheet_is_said_in_one_line(tmp_path, damage):
+    path = edit_sheet(workbook(tmp_path / "a.xlsx", ROWS), damage)
+    with pytest.raises(FormatError, match=r"a\.xlsx: expected an Excel workbook, but it cannot"):
+        read(path)
+
+
+def test_a_formula_without_its_value_is_named_with_its_cell(tmp_path):
+    rows = [("1", "A", "=1+1"), ("2", '=UPPER("b")', "=1+1")]
+    path = workbook(tmp_path / "a.xlsx", rows, ("id", "reply", "of no interest"))
+    with pytest.raises(FormatError, match=r"""a\.xlsx, cell B3: .*'=UPPER\("b"\)'.*not saved"""):
+        read(path)
+
+    # With the value that a spreadsheet program saves beside it, it is as good as any other cell.
+    def computed(sheet):
+        return re.sub(
+            rb'<c r="B3"[^>]*><f>[^<]*</f><v ?/?>(</v>)?',
+            b'<c r="B3" t="str"><f>UPPER("b")</f><v>B</v>',
+            sheet,
+        )
+
+    assert read(edit_sheet(path, computed)) == [("1", "A"), ("2", "B")]
+
+
 def test_values_that_are_no_texts(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [(1, 3), (2, None), (3, [1, 2]), (4, {"A": 1}), (5, True)])
     assert read(path) == [("1", "3"), ("2", ""), ("3", "[1, 2]"), ("4", '{"A": 1}'), ("5", "true")]
@@ -91,6 +157,15 @@ def test_a_reply_longer_than_the_csv_modules_default(tmp_path):
     [
         pytest.param("a.jsonl", '{"id": "1", "reply": "A"}\n{"id": ', "line 2", id="cut line"),
         pytest.param("a.jsonl", '["1", "A"]', "line 1.*JSON object", id="list"),
+        pytest.param(
+            "a.jsonl", '[\n{"id": "1", "reply": "A"}]', r"line 1.*ends in \.json\.", id="one list"
+        ),
+        pytest.param(
+            "a.jsonl",
+            '{"id": "1", "reply": "A"}\n{"id": "2"}',
+            "line 2: expected 'id' and 'reply' as in the rows before, found id",
+            id="a line without a reply",
+        ),
         pytest.param("a.jsonl", '{"id": "1"}', "line 1.*with the replies", id="no reply"),
         pytest.param("a.jsonl", '{"reply": "A"}', "line 1.*row ids.*--id-column", id="no id"),
         pytest.param("a.jsonl", '{"id": " ", "reply": "A"}', "line 1.*an id", id="blank id"),
@@ -102,6 +177,9 @@ def test_a_reply_longer_than_the_csv_modules_default(tmp_path):
         ),
         pytest.param("a.jsonl", "", "at least one row", id="empty"),
         pytest.param("a.csv", "", "names of the columns", id="empty csv"),
+        pytest.param(
+            "a.csv", "sep=;\nid;reply\n1;A;B\n", "line 3.*expected 2 cells", id="after sep="
+        ),
         pytest.param("a.csv", "id,reply\n1,A,B\n", "line 2.*expected 2 cells", id="more cells"),
         pytest.param(
             "a.csv", 'id,reply\n1,"A\nB"\n2\n', "line 4.*expected 2 cells", id="after a line break"
