@@ -58,7 +58,7 @@ def make_training_card(settings: Mapping[str, Any], result: Mapping[str, Any]) -
     )
     body = "\n".join(_body(settings, result))
     # Reading it checks the metadata, which is then known to survive a round trip.
-    return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body}")
+    return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body}\n")
 
 
 def _is_hub_id(name: str) -> bool:
@@ -108,7 +108,8 @@ def _body(settings: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[st
         why = f"not in the paper: {reasons[name]}" if name in reasons else "the paper"
         yield f"| {name} | {cell(shown)} | {cell(why)} |"
     yield f"| seed | {settings['seed']} | this run |"
-    yield f"| steps | {result['steps']:,} | this run |"
+    for name in ("steps", "dtype", "processes"):
+        yield f"| {name} | {result[name]} | this run |"
     for name, number in libraries.items():
         yield f"| {name} | {number} | this run |"
     yield "\n## Layers with a LoRA\n"

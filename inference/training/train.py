@@ -14,6 +14,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from shutil import rmtree
@@ -99,6 +100,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             folder holds another run, or the device's memory is too small.
         RunError: There is no such dataset, config or split.
     """
+    _check_report_to(options.report_to)
     processor = _load_processor(recipe)
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
     described = settings(recipe, options, rows)
@@ -149,6 +151,8 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         "loss": logged[-1] if logged else None,
         "held_out": held_out_measures(options.out),
         "held_out_rows": len(held),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "processes": trainer.accelerator.num_processes,
         "measure": None if measure is None else measure.name,
         "chosen": _choose(options.out, measure, trainer.state.global_step),
         "merged": str(options.out / MERGED) if options.merge else None,
@@ -163,6 +167,13 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         write_whole(options.out / RESULT_FILE, result)
     trainer.accelerator.wait_for_everyone()
     return result
+
+
+def _check_report_to(name: str) -> None:
+    if name != "none" and find_spec(name) is None:
+        raise TrainError(
+            f'--report-to {name} needs more than is installed: pip install "soubench[{name}]".'
+        )
 
 
 def _finished(options: TrainOptions) -> dict[str, Any] | None:

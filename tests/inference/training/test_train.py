@@ -12,6 +12,7 @@ import pytest
 import torch
 from huggingface_hub import ModelCard
 from peft import LoraConfig
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedTokenizerFast
 from trl import SFTConfig, SFTTrainer
@@ -291,6 +292,28 @@ def test_two_processes_train_as_one(short, tiny_vlm, shapes, installed_metrics, 
         runs.append([float(e["loss"]) for e in state["log_history"] if "loss" in e])
     assert len(runs[0]) == 3
     assert runs[1] == pytest.approx(runs[0], abs=2e-4)
+
+
+def test_losses_are_written_for_tensorboard(short, tiny_vlm, shapes, installed_metrics, tmp_path):
+    flags = ["--report-to", "tensorboard", "--no-merge", "--numeric-scale", "2"]
+    assert run(short, tiny_vlm("llava"), tmp_path, *flags) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    events = EventAccumulator(str(folder)).Reload()
+    state = json.loads((tmp_path / "checkpoint-6" / "trainer_state.json").read_text())
+    logged = [entry for entry in state["log_history"] if "loss" in entry]
+    assert len(logged) == 6
+    for name in ("loss", "plain_loss", "numeric_loss"):
+        written = {event.step: event.value for event in events.Scalars(f"train/{name}")}
+        assert written == {e["step"]: pytest.approx(float(e[name]), rel=1e-6) for e in logged}
+    # With numbers weighing twice, the trained loss is above the plain one.
+    assert all(float(entry["loss"]) > float(entry["plain_loss"]) for entry in logged)
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "trackio"])
+def test_a_missing_logger_names_its_extra(name, short, tiny_vlm, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("soubench.inference.training.train.find_spec", lambda name: None)
+    assert run(short, tiny_vlm("llava"), tmp_path / "run", "--report-to", name) == 2
+    assert f'pip install "soubench[{name}]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
