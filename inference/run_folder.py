@@ -49,6 +49,7 @@ Size = tuple[int, int]
 MAY_DIFFER_ON_RESUMING = frozenset({"started", "libraries", "machine", "dataset.source"})
 MAY_DIFFER_BETWEEN_SHARDS = MAY_DIFFER_ON_RESUMING | {"shard", "dataset.rows"}
 SHOWN_CHARACTERS = 80
+SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ class RunFolder:
     def create_or_resume(cls, path: Path, description: Mapping[str, Any]) -> Self:
         """Start a run in ``path``, or go on with the one that is there.
 
-        Where nothing has been answered yet, the run may be started anew with other settings. A last line that was cut off in the middle is removed.
+        Where nothing has been answered yet, the run may be started anew with other settings. A last
+        line that was cut off in the middle is removed.
 
         Args:
             path: The folder; made if need be.
@@ -290,17 +292,22 @@ def merge_runs(paths: Sequence[Path]) -> tuple[Description, list[Reply]]:
             raise RunError(f"shard {shard} is given twice: {shards[shard]} and {path}.")
         shards[shard] = path
     n = str(first.get("shard")).partition("/")[2]
-    missing = {f"{i}/{n}" for i in range(int(n) if n.isdecimal() else 0)} - shards.keys()
+    every = [f"{i}/{n}" for i in range(int(n) if n.isdecimal() else 0)]
+    missing = [shard for shard in every if shard not in shards]
     strange = [shard for shard in shards if shard.partition("/")[2] != n]
     if missing or strange:
         raise RunError(
             f"expected all {n} shards of {first_path}'s run; missing: "
-            f"{', '.join(sorted(missing)[:3]) or 'none'}, of another division: "
-            f"{', '.join(strange) or 'none'}."
+            f"{_listed(missing)}, of another division: {_listed(strange)}."
         )
     rows = [description["dataset"]["rows"] for _, description, _ in runs]
     merged = first | {"shard": "0/1", "dataset": first["dataset"] | {"rows": sum(rows)}}
     return merged, [reply for _, _, replies in runs for reply in replies]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return (", ".join(names[:SHOWN_NAMES]) or "none") + more
 
 
 def first_difference(

@@ -5,6 +5,7 @@ picture was when the model saw it, and how many tokens went in and out. A batch 
 into memory is cut in half, and all later ones with it.
 """
 
+import re
 import time
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -160,11 +161,15 @@ class PipelineBackend:
                 pipeline_class=RecordingPipeline,
                 **placed,
             )
-        except (OSError, ValueError, KeyError, ImportError, AttributeError) as error:
-            # What transformers raises for a missing, gated or unknown model is not one class.
+        except (
+            OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError, AssertionError
+        ) as error:  # fmt: skip
+            # What transformers raises for a missing, gated or unknown model is not one class; torch
+            # has others for a device that is not there or too small.
+            hint = f" Check --device-map {device_map}." if device_map is not None else ""
             raise RunError(
                 f"{model}: expected a model for the pipeline image-text-to-text. "
-                f"{brief(error, 400)}"
+                f"{said(error).rstrip('.')}.{hint}"
             ) from error
         self.pipe.fed = []
         if getattr(self.pipe.processor, "chat_template", None) is None:
@@ -299,6 +304,15 @@ def _reply(request: Request, answer: list[dict[str, Any]], fed: Fed, seconds: fl
         finish_reason=answer[0]["finish_reason"],
         seconds=round(seconds, 6),
     )
+
+
+def said(error: Exception) -> str:
+    """Return what transformers said on one line; of tracebacks in it, what they end with."""
+    # Where no class could load a model, the message holds a traceback for each.
+    ends = re.findall(r"^[\w.]+(?:Error|Exception): .*", str(error), re.MULTILINE)
+    if "Traceback (most recent call last)" in str(error) and ends:
+        return "; ".join(dict.fromkeys(ends))[:400]
+    return brief(error, 400)
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -158,6 +158,12 @@ def _predict(args: argparse.Namespace) -> None:
         f"{out}: {done.asked} asked, {done.answered} answered, {done.errors} errors "
         f"({done.new} new in {done.seconds:.0f} s{speed})"
     )
+    if not done.asked:
+        # The run is there all the same: the other shards are scored together with it.
+        print(
+            f"Note: shard {args.shard} holds no rows. There are fewer rows than shards; divide "
+            "them into fewer."
+        )
     if done.errors:
         print(
             f"Errors count as wrong. {done.permanent} of {done.errors} are permanent: only "

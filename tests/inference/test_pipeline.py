@@ -295,6 +295,22 @@ def test_what_is_no_model_is_said_in_one_line(built, tmp_path, capsys):
         assert error.startswith(f"soubench: error: {model}: expected a model for the pipeline")
 
 
+@pytest.mark.parametrize("where", ["nowhere", "cuda:7", "disk"])
+def test_a_device_map_that_makes_no_sense_is_said_in_one_line(
+    built, tiny_vlm, tmp_path, capsys, where
+):
+    if where == "cuda:7" and torch.cuda.device_count() > 7:
+        where = "cuda:999"
+    command = ["predict", "sou-vqa", "aerial", f"--model={tiny_vlm('llava')}"]
+    assert main([*command, f"--out={tmp_path / 'r'}", f"--device-map={where}"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("soubench: error: ")
+    assert error.endswith(f"Check --device-map {where}.")
+    assert "Traceback" not in error
+    assert "File" not in error
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_processor_without_a_template_is_refused(tiny_vlm, tmp_path):
     import shutil
 

@@ -143,6 +143,14 @@ def test_all_shards_together_are_the_whole_run(built, tmp_path):
     assert [len(read_run(path)[1]) for path in shards] == [11, 10, 10]
 
 
+def test_an_empty_shard_says_so_and_is_one_of_all(built, tmp_path, capsys):
+    shards = [tmp_path / f"s{i}" for i in range(3)]
+    for i, path in enumerate(shards):
+        run(path, "--limit=2", f"--shard={i}/3")
+        assert ("holds no rows" in capsys.readouterr().out) == (i == 2)
+    assert len(merge_runs(shards)[1]) == 2
+
+
 @pytest.mark.parametrize("shard", ["3/3", "-1/3", "1", "a/b", "0/0"])
 def test_a_shard_that_is_none_is_refused(built, tmp_path, shard, capsys):
     arguments = ["predict", "sou-vqa", "aerial", *ORACLE, f"--out={tmp_path / 'r'}"]

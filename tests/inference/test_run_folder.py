@@ -220,7 +220,8 @@ def test_one_run_is_merged_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("shards", "fields", "says"),
     [
-        (("0/3", "2/3"), {}, "missing: 1/3"),
+        (("0/3", "2/3"), {}, "missing: 1/3,"),
+        (("0/12", "2/12"), {}, "missing: 1/12, 3/12, 4/12 and 7 more,"),
         (("0/2", "0/2"), {}, "0/2 is given twice"),
         (("0/2", "1/3"), {}, "of another division: 1/3"),
         (("0/2", "1/2"), {"dataset__fingerprint": "z"}, "dataset.fingerprint"),
