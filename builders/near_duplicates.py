@@ -49,12 +49,6 @@ class PictureHash(NamedTuple):
     pixels_sha256: str
 
 
-def picture_hash(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> tuple[str, int]:
-    """Return the SHA-256 of a picture's file and its perceptual hash, see `hash_picture`."""
-    image = load_picture(path, max_pixels=max_pixels)
-    return sha256(path.read_bytes()).hexdigest(), perceptual_hash(image)
-
-
 def hash_picture(path: Path, *, max_pixels: int = MAX_PICTURE_PX) -> PictureHash:
     """Hash a picture file.
 

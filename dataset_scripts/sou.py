@@ -178,7 +178,7 @@ def build_sou(
         title = f"# {dataset.title}\n"
         card = card.replace(title, f"{title[:-1]}, {options.mode} distractors\n", 1)
         (staged / "build" / "README.md").write_text(
-            card.replace(CARD_MARKER, card_sections(data)), encoding="utf-8"
+            card.replace(CARD_MARKER, card_sections(data, list(made))), encoding="utf-8"
         )
         final = build_folder(cache, dataset.name, result.fingerprint) / "pictures"
         configs = {

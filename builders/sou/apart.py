@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -10,29 +10,38 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from soubench.builders.errors import PictureError, SplitError
-from soubench.builders.near_duplicates import near_duplicates, picture_hash
+from soubench.builders.near_duplicates import FLAT, PictureHash, hash_picture, near_duplicates
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import ReadReport
 from soubench.builders.sou.build import SourceFolder
 from soubench.builders.sou.picture import SouPicture
+from soubench.builders.sou.render import file_digest
 from soubench.builders.sou.subsets import Subset
 from soubench.builders.sources import SOURCES
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """What must not leak: files, perceptual hashes and groups of one evaluation split."""
+    """What must not leak.
+
+    Attributes:
+        files: SHA-256 of the files of all evaluation pictures.
+        pixels: SHA-256 of their pixels.
+        hashes: Their perceptual hashes, ``(N,)``, those of one color left out.
+        groups: Source -> the groups of its evaluation pictures.
+    """
 
     files: frozenset[str]
+    pixels: frozenset[str]
     hashes: NDArray[np.uint64]
-    groups: frozenset[str]
+    groups: Mapping[str, frozenset[str]]
 
 
 class ApartFromEvaluation:
-    """Leaves out what resembles any picture of a source's evaluation split, asked about or not.
+    """Leaves out what resembles a picture of any source's evaluation split, asked about or not.
 
-    All pictures of the split count, not just those that a build of the benchmark has sampled: so
-    what is left out depends on the source alone.
+    All pictures of the splits count, not just those that a build of the benchmark has sampled.
+    Groups are compared within a source, pictures across them: two sources may hold the same one.
     """
 
     def __init__(
@@ -41,76 +50,89 @@ class ApartFromEvaluation:
         """Take where the evaluation pictures lie.
 
         Args:
-            evaluation: Subset name -> its source's folder and evaluation split.
+            evaluation: Source -> its folder and evaluation split.
             workers: Processes that hash pictures.
-            max_pixels: Larger pictures are left out, as they are by a build.
+            max_pixels: Larger pictures are compared by their file alone.
         """
         self._folders = evaluation
         self._workers = workers
         self._max_pixels = max_pixels
-        self._read: dict[str, _Evaluation] = {}
-        self._known: dict[Path, tuple[str, int] | None] = {}
+        self._known: dict[Path, PictureHash] = {}
 
     def by_group(self, subset: Subset, picture: SouPicture) -> str:
         """Return why a picture may not take part going by its group, or nothing."""
-        return "group_in_evaluation" if picture.group_id in self._of(subset).groups else ""
+        groups = self._evaluation.groups[subset.source]
+        return "group_in_evaluation" if picture.group_id in groups else ""
 
     def by_picture(self, subset: Subset, pictures: Sequence[SouPicture]) -> dict[str, str]:
-        """Return image id -> reason for the pictures that may not take part.
-
-        Pictures that cannot be decoded are left to the build, which says why.
-        """
-        evaluation = self._of(subset)
-        paths = [p.image_path for p in pictures if p.image_path not in self._known]
-        self._known |= self._hashes(paths, subset.name)
-        known = {p.image_id: h for p in pictures if (h := self._known[p.image_path]) is not None}
-        hashes = np.array([phash for _, phash in known.values()], dtype=np.uint64)
-        near = set(near_duplicates(hashes, evaluation.hashes)[:, 0].tolist())
+        """Return image id -> reason for the pictures that may not take part."""
+        evaluation = self._evaluation
+        known = self._hashes([p.image_path for p in pictures], subset.name)
+        near = set(near_duplicates(_phashes(known), evaluation.hashes)[:, 0].tolist())
+        structured = [i for i, picture in enumerate(known) if picture.phash != FLAT]
+        near = {structured[i] for i in near}
         reasons: dict[str, str] = {}
-        for i, (image_id, (file, _)) in enumerate(known.items()):
-            if file in evaluation.files:
-                reasons[image_id] = "file_in_evaluation"
+        for i, (picture, found) in enumerate(zip(pictures, known, strict=True)):
+            if found.sha256 in evaluation.files:
+                reasons[picture.image_id] = "file_in_evaluation"
+            elif found.pixels_sha256 in evaluation.pixels:
+                reasons[picture.image_id] = "pixels_in_evaluation"
             elif i in near:
-                reasons[image_id] = "near_duplicate_in_evaluation"
+                reasons[picture.image_id] = "near_duplicate_in_evaluation"
         return reasons
 
-    def _of(self, subset: Subset) -> _Evaluation:
-        if subset.name not in self._read:
-            folder = self._folders[subset.name]
+    @cached_property
+    def _evaluation(self) -> _Evaluation:
+        groups: dict[str, frozenset[str]] = {}
+        known: list[PictureHash] = []
+        for source, folder in self._folders.items():
             report = ReadReport(max_pixels=self._max_pixels)
-            read = SOURCES[subset.source].read
             try:
-                scenes = list(read(folder.root.resolve(), folder.split, report))
+                scenes = list(SOURCES[source].read(folder.root.resolve(), folder.split, report))
             except SplitError as error:
                 raise SplitError(
                     f"The evaluation split is needed too, to keep training pictures apart from it. "
                     f"{error}"
                 ) from error
-            hashes = self._hashes([scene.image_path for scene in scenes], subset.name)
-            known = [pair for pair in hashes.values() if pair is not None]
-            self._read[subset.name] = _Evaluation(
-                frozenset(file for file, _ in known),
-                np.array([phash for _, phash in known], dtype=np.uint64),
-                frozenset(scene.group_id for scene in scenes),
-            )
-        return self._read[subset.name]
+            groups[source] = frozenset(scene.group_id for scene in scenes)
+            known += self._hashes([scene.image_path for scene in scenes], f"{source}, evaluation")
+        return _Evaluation(
+            frozenset(found.sha256 for found in known) - {""},
+            frozenset(found.pixels_sha256 for found in known) - {""},
+            _phashes(known),
+            groups,
+        )
 
-    def _hashes(self, paths: Sequence[Path], name: str) -> dict[Path, tuple[str, int] | None]:
+    def _hashes(self, paths: Sequence[Path], name: str) -> list[PictureHash]:
+        new = [path for path in paths if path not in self._known]
         hashed = tqdm(
             in_order(
                 partial(_hash, max_pixels=self._max_pixels),
-                paths,
-                workers=max(1, min(self._workers, len(paths))),
+                new,
+                workers=max(1, min(self._workers, len(new))),
             ),
-            total=len(paths),
+            total=len(new),
             desc=f"{name}: hashing",
             unit=" pictures",
         )
-        return dict(zip(paths, hashed, strict=True))
+        self._known |= zip(new, hashed, strict=True)
+        return [self._known[path] for path in paths]
 
 
-def _hash(path: Path, *, max_pixels: int) -> tuple[str, int] | None:
+def _phashes(known: Sequence[PictureHash]) -> NDArray[np.uint64]:
+    return np.array([k.phash for k in known if k.phash != FLAT], dtype=np.uint64)
+
+
+def _hash(path: Path, *, max_pixels: int) -> PictureHash:
     try:
-        return picture_hash(path, max_pixels=max_pixels)
+        return hash_picture(path, max_pixels=max_pixels)
     except PictureError:
-        return None
+        # The build says why it cannot be used; the evaluation may have it all the same.
+        return PictureHash(_file_digest(path), FLAT, "")
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError:
+        return ""

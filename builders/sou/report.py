@@ -210,23 +210,43 @@ def _subset_text(name: str, subset: dict[str, Any]) -> list[str]:
         if counts:
             listed = ", ".join(f"{reason} {n}" for reason, n in counts.items())
             lines.append(f"  {label}: {listed}")
+    return lines + [f"  {note}" for note in _task_notes(subset)]
+
+
+def _task_notes(subset: dict[str, Any]) -> list[str]:
+    """Say which sub-tasks a subset lacks, and which are not balanced."""
+    notes = []
     if subset["cannot_be_asked"]:
         tasks = ", ".join(subset["cannot_be_asked"])
-        n = len(read["categories"])
-        lines.append(f"  left out, since the labels have too few categories ({n}): {tasks}")
+        n = len(subset["read"]["categories"])
+        notes.append(f"left out, since the labels have too few categories ({n}): {tasks}")
     if subset["unbalanced"]:
         tasks = ", ".join(subset["unbalanced"])
-        lines.append(f"  not balanced, fewer than four different answers occur: {tasks}")
-    return lines
+        notes.append(f"not balanced, fewer than four different answers occur: {tasks}")
+    return notes
 
 
-def card_sections(data: dict[str, Any]) -> str:
-    """Write what a build did as Markdown, for the card."""
+def card_sections(data: dict[str, Any], configs: Sequence[str]) -> str:
+    """Write what a build did as Markdown, for the card.
+
+    Args:
+        data: See `report`.
+        configs: Names that can be loaded.
+    """
+    bounds = {subset["statistics"]["small_area_px"] for subset in data["subsets"].values()}
     built = (
         f"Version {data['version']}, seed {data['seed']}, **{data['mode']}** distractors, prompts "
         f"`{data['prompts']['version']}`, Pillow {data['pillow']}; fingerprint "
-        f"`{data['fingerprint']}`."
+        f"`{data['fingerprint']}`. Small is what has at most "
+        f"{' or '.join(f'{bound:g}' for bound in sorted(bounds))} px². Configs: "
+        f"{', '.join(f'`{config}`' for config in configs)}."
     )
+    notes = [
+        f"`{name}`: {note}."
+        for name, subset in data["subsets"].items()
+        for note in _task_notes(subset)
+    ]
+    left_out = [*(line for note in notes for line in (note, "")), *_markdown(_left_out_table(data))]
     tables = [
         ["### Subsets", *_markdown(_subsets_table(data))],
         ["### Rows", *_markdown(_rows_table(data))],
@@ -234,7 +254,7 @@ def card_sections(data: dict[str, Any]) -> str:
         ["### Small objects of a picture", *_markdown(_counts_table(data))],
         ["### Small objects by the root of their area", *_markdown(_sides_table(data))],
         ["### Letters of the right options", *_markdown(_letters_table(data))],
-        ["### What was left out", *(_markdown(_left_out_table(data)) or ["Nothing."])],
+        ["### What was left out", *(left_out or ["Nothing."])],
     ]
     tables += [
         [

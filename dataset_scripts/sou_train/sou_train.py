@@ -38,8 +38,8 @@ def build_sou_train(
 ) -> dict[str, Any]:
     """Build one config and all that it implies, and put them into the datasets cache.
 
-    Pictures of the sources' evaluation splits, which SOU-VQA is made of, are left out: by the hash
-    of the file, by perceptual hash, and by group.
+    Pictures of the sources' evaluation splits, which SOU-VQA is made of, are left out: by the hashes
+    of file and pixels and by perceptual hash, of whichever source, and by group within a source.
 
     Args:
         group: One of the seven configs without a sub-task.
@@ -68,7 +68,7 @@ def build_sou_train(
                 f"--split {subset.source}={split}: sou-vqa is made of that split, and what is "
                 "trained on must not be what is tested on. Name another split."
             )
-        evaluation[subset.name] = SourceFolder(root, split)
+        evaluation[subset.source] = SourceFolder(root, split)
     dataset = SouDataset(
         NAME,
         VERSION,

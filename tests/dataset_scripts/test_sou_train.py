@@ -114,3 +114,20 @@ def test_the_evaluation_split_is_needed_and_never_trained_on(root, capsys):
     error = capsys.readouterr().err
     assert "evaluation split" in error
     assert "'val'" in error
+
+
+def test_pictures_in_the_evaluation_split_of_another_source_are_left_out(tmp_path, empty_cache):
+    names = ("visdrone", "ai-tod", "soda-a")
+    roots = {
+        name: write_demo_source(name, tmp_path / name, pictures=3, train_pictures=3)
+        for name in names
+    }
+    train, _ = parts(roots["visdrone"], "train")
+    (val,) = {p.parent for p in roots["ai-tod"].rglob("*.png") if "val" in p.parts}
+    shutil.copyfile(train[0], min(val.iterdir()))
+    sources = [f"--source={name}={folder}" for name, folder in roots.items()]
+    assert main(["build", "sou-train", "aerial", *sources, "--workers=1", "--all"]) == 0
+    subset = report_of(empty_cache)["subsets"]["a-visdrone"]
+    assert subset["left_out"] == {"file_in_evaluation": 1}
+    rows = load_dataset("sou-train", "a-visdrone", split="train")
+    assert train[0].stem not in rows["image_id"]
