@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+from datasets.builder import Key
 from tqdm import tqdm
 
 from soubench.builders.contact_sheet import contact_sheet
@@ -19,10 +21,12 @@ MANIFEST = "manifest.json"
 
 Rows = Callable[[], Iterator[dict[str, Any]]]
 """Makes the rows of one split, each with a unique ``id``."""
+Tables = Callable[[], Iterator[pa.Table]]
+"""The same as tables."""
 
 
-class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # without types
-    """Writes the rows of one config; subclasses say which configs there are and their features."""
+class _PreparedConfig(datasets.DatasetBuilder):  # type: ignore[misc]  # without types
+    """One config; subclasses say which configs there are, their features, and write the rows."""
 
     NAME: str
     """What users type after ``load_dataset``."""
@@ -32,7 +36,12 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
     LICENSE = "other"
 
     def __init__(
-        self, config_name: str, *, rows: Mapping[str, Rows], fingerprint: str, cache_dir: Path
+        self,
+        config_name: str,
+        *,
+        rows: Mapping[str, Rows | Tables],
+        fingerprint: str,
+        cache_dir: Path,
     ) -> None:
         self._rows = rows
         super().__init__(
@@ -58,9 +67,21 @@ class PreparedBuilder(datasets.GeneratorBasedBuilder):  # type: ignore[misc]  # 
             for split in self._rows
         ]
 
+
+class PreparedBuilder(_PreparedConfig, datasets.GeneratorBasedBuilder):  # type: ignore[misc]
+    """Writes rows that are made one by one."""
+
     def _generate_examples(self, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for row in self._rows[split]():
             yield row["id"], row
+
+
+class PreparedTables(_PreparedConfig, datasets.ArrowBasedBuilder):  # type: ignore[misc]
+    """Writes tables, for configs that are selections of the same rows: those are made once."""
+
+    def _generate_tables(self, split: str) -> Iterator[tuple[Key, pa.Table]]:
+        for i, table in enumerate(self._rows[split]()):
+            yield Key(i, 0), table
 
 
 def format_configs(
@@ -83,8 +104,8 @@ def datasets_cache(cache_dir: Path | None) -> Path:
 
 
 def prepare_and_publish(
-    builder: type[PreparedBuilder],
-    configs: Mapping[str, Mapping[str, Rows]],
+    builder: type[_PreparedConfig],
+    configs: Mapping[str, Mapping[str, Rows | Tables]],
     report: dict[str, Any],
     report_text: str,
     *,
@@ -162,9 +183,9 @@ def write_card(
 
 
 def _prepare(
-    builder: type[PreparedBuilder],
+    builder: type[_PreparedConfig],
     name: str,
-    rows: Mapping[str, Rows],
+    rows: Mapping[str, Rows | Tables],
     fingerprint: str,
     cache_dir: Path,
 ) -> None:

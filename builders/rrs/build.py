@@ -555,20 +555,18 @@ def columns(row: Row) -> dict[str, Any]:
     }
 
 
-def rows_of(result: RrsBuild, tasks: Sequence[Task], folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of some leaf tasks, by record, then in the order of the taxonomy.
+def rows_of(result: RrsBuild, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield all rows, in their order.
 
     Args:
         result: The build.
-        tasks: The leaf tasks of a config.
         folder: Where the pictures that were written will lie.
     """
     for row in result.rows:
-        if row.task in tasks:
-            paths = [picture.path(folder) for picture in row.site.pictures]
-            if row.corruption is not None:
-                paths = [folder / row.corruption.file]
-            yield {"images": [{"path": str(p), "bytes": None} for p in paths], **columns(row)}
+        paths = [picture.path(folder) for picture in row.site.pictures]
+        if row.corruption is not None:
+            paths = [folder / row.corruption.file]
+        yield {"images": [{"path": str(p), "bytes": None} for p in paths], **columns(row)}
 
 
 def _digests(rows: Sequence[Row], pixels: Mapping[str, str]) -> Iterator[list[str]]:

@@ -4,13 +4,15 @@
 into the local cache, where ``load_dataset("rrs", "vg")`` finds them by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Features, Image, List, Value
 
 from soubench.builders.publishing.dataset_cache import build_folder, staging
@@ -25,7 +27,7 @@ from soubench.builders.rrs.clip import SIMILARITIES_FILE
 from soubench.builders.rrs.report import card_text, report, report_text, task_table
 from soubench.builders.rrs.taxonomy import LEAF_TASKS, SUB_DIMENSIONS, configs
 from soubench.dataset_scripts.prepared import (
-    PreparedBuilder,
+    PreparedTables,
     datasets_cache,
     prepare_and_publish,
     write_card,
@@ -36,6 +38,8 @@ __all__ = ["FEATURES", "NAME", "VERSION", "Rrs", "build_rrs_dataset", "report_te
 NAME = "rrs"
 VERSION = "1.0.0"
 PACKAGE = "soubench.dataset_scripts.rrs"
+BATCH_ROWS = 1000
+"""Rows hold paths of pictures, not bytes."""
 TASKS_MARKER = "<!-- tasks -->"
 
 FEATURES = Features(
@@ -85,7 +89,7 @@ def _configs() -> list[datasets.BuilderConfig]:
     ]
 
 
-class Rrs(PreparedBuilder):
+class Rrs(PreparedTables):
     """One split, ``test``, in 28 configs."""
 
     NAME = NAME
@@ -93,6 +97,13 @@ class Rrs(PreparedBuilder):
     VERSION = datasets.Version(VERSION)
     FEATURES = FEATURES
     BUILDER_CONFIGS = _configs()
+
+
+def _tables(table: pa.Table, tasks: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the rows of some leaf tasks, some at a time."""
+    chosen = table.filter(pc.is_in(table["task"], pa.array(list(tasks), pa.string())))
+    for batch in chosen.to_batches(max_chunksize=BATCH_ROWS):
+        yield pa.Table.from_batches([batch])
 
 
 def build_rrs_dataset(
@@ -126,8 +137,10 @@ def build_rrs_dataset(
         data = report(result)
         final = build_folder(cache, NAME, result.fingerprint) / "pictures"
         there = {row.task for row in result.rows}
+        # 28 configs select from the same rows, which become Arrow once.
+        table = pa.Table.from_pylist(list(rows_of(result, final)), schema=FEATURES.arrow_schema)
         named = {
-            name: {"test": partial(rows_of, result, tasks, final)}
+            name: {"test": partial(_tables, table, tasks)}
             for name, tasks in configs().items()
             if there.intersection(tasks)
         }
