@@ -1,6 +1,6 @@
 """Tables of scores as HTML."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
@@ -9,50 +9,41 @@ from soubench.inference.tables import Line, Table
 
 
 def table_html(table: Table, runs: Sequence[str]) -> str:
-    """Write a table that scrolls sideways on narrow screens, with its title and notes.
+    """Write a table that scrolls sideways in a box of its own, with its title and notes.
+
+    What several lines are about stands over them, so that only the last label takes up width; it
+    stays in sight while the numbers are scrolled.
 
     Args:
         table: The table.
         runs: Names of the runs, whose colors stand beside them.
     """
-    head = "".join(f'<th class="text" scope="col">{escape(name)}</th>' for name in table.heads)
+    head = f'<th class="text" scope="col">{escape(" / ".join(table.heads))}</th>'
     head += "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    body = "".join(_block(table, lines, runs) for lines in _blocks(table))
+    blocks = groupby(table.lines, key=lambda line: line.labels[:-1])
+    body = "".join(_block(table, labels, list(lines), runs) for labels, lines in blocks)
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     title = escape(table.title)
     return (
-        f'<h3>{title}</h3><div class="scroll" role="region" tabindex="0" aria-label="{title}">'
+        f'<h3>{title}</h3><p class="more" hidden>More columns: scroll the table sideways →</p>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title}">'
         f"<table><thead><tr>{head}</tr></thead>{body}</table></div>{notes}"
     )
 
 
-def _blocks(table: Table) -> Iterator[list[Line]]:
-    """Yield lines that are about the same, where there is more than one head."""
-    if len(table.heads) == 1:
-        yield list(table.lines)
-        return
-    for _, lines in groupby(table.lines, key=lambda line: line.labels[0]):
-        yield list(lines)
-
-
-def _block(table: Table, lines: Sequence[Line], runs: Sequence[str]) -> str:
-    """Write lines; what the first label says of all of them is said once."""
-    is_joined = len(table.heads) > 1
+def _block(table: Table, labels: Sequence[str], lines: Sequence[Line], runs: Sequence[str]) -> str:
+    """Write lines that are about the same; ``labels`` say about what, if there are several."""
     written = []
-    for i, line in enumerate(lines):
-        cells = ""
-        labels = list(line.labels)
-        if is_joined:
-            first = labels.pop(0)
-            if i == 0:
-                inner = ' class="inner"' if first.startswith(" ") else ""
-                cells = (
-                    f'<th scope="rowgroup" rowspan="{len(lines)}"{inner}>{escape(first.strip())}'
-                    "</th>"
-                )
-        cells += "".join(
-            f'<th scope="row">{_swatch(label, runs)}{escape(label)}</th>' for label in labels
+    if labels:
+        inner = ' class="inner"' if labels[0].startswith(" ") else ""
+        text = escape(" / ".join(label.strip() for label in labels))
+        span = 1 + len(table.columns)
+        written.append(
+            f'<tr><th scope="rowgroup" colspan="{span}"{inner}><span>{text}</span></th></tr>'
         )
+    for line in lines:
+        label = line.labels[-1]
+        cells = f'<th scope="row">{_swatch(label, runs)}{escape(label)}</th>'
         for cell in line.cells:
             small = table.interval(cell, "–")
             below = f"<small>{escape(small)}</small>" if small else ""

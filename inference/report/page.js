@@ -408,6 +408,13 @@
       list.focus();
     }
   });
+  /* Where a table has columns out of sight to the right, a line over it says so. */
+  const hints = [...document.querySelectorAll(".more")].map((more) => () => {
+    const box = more.nextElementSibling;
+    more.hidden = box.scrollWidth - box.clientWidth < 2;
+  });
+  hints.forEach((hint) => hint());
+  window.addEventListener("resize", () => hints.forEach((hint) => hint()));
   list.addEventListener("scroll", drawList, { passive: true });
   window.addEventListener("resize", drawList);
   list.addEventListener("click", (event) => {

@@ -145,6 +145,8 @@ def folder(small_cache, tmp_path_factory, installed_metrics):
     assert main(["report", *runs, "--out", str(home / "report.html"), "--workers=1"]) == 0
     lazy = ["--embed=2", f"--pictures={home / 'pictures'}", "--workers=1"]
     assert main(["report", str(mixed), "--out", str(home / "lazy.html"), *lazy]) == 0
+    beside = ["--published", "--embed=2", "--workers=1", "--out", str(home / "published.html")]
+    assert main(["report", *runs[:2], *beside]) == 0
     section = synthetic_section()
     write_page([section], [figures_of(section)], PageOptions(out=home / "large.html"))
     datasets.config.HF_DATASETS_CACHE = before
@@ -325,6 +327,41 @@ def test_a_narrow_screen_needs_no_sideways_scrolling_and_text_can_be_read(
         """
     )
     assert low == []
+
+
+TABLES = """
+    return [...document.querySelectorAll('.scroll')].map(box => {
+      const more = !box.previousElementSibling.hidden;
+      const hidden = box.scrollWidth > box.clientWidth + 1;
+      const inside = e => { const b = box.getBoundingClientRect(), r = e.getBoundingClientRect();
+        const label = e.parentElement.querySelector('th').getBoundingClientRect();
+        return r.left >= label.right - 1 && r.right <= b.right + 1 };
+      const seen = () => [...box.querySelectorAll('tr')].map(
+        line => [...line.querySelectorAll('td')]).filter(cells => cells.length).map(
+        cells => cells.map(inside));
+      const first = seen(); box.scrollLeft = 1e6; const last = seen();
+      const left = box.getBoundingClientRect().left;
+      const stays = [...box.querySelectorAll('th[scope=row], th[scope=rowgroup] span')].every(
+        e => Math.abs(e.getBoundingClientRect().left - left) < 30);
+      box.scrollLeft = 0;
+      return { more, hidden, first, last, stays, title: box.ariaLabel } })
+"""
+
+
+@pytest.mark.parametrize("size", [WIDE, (1200, 900), (760, 900), NARROW])
+def test_every_number_of_a_table_can_be_reached_and_named(open_page, folder, size):
+    page = open_page(folder / "published.html", size=size)
+    tables = page.run(TABLES)
+    assert len(tables) >= 4
+    for table in tables:
+        # Numbers are in sight from the start, beside the name of their line.
+        assert all(sum(cells) >= 1 for cells in table["first"]), table["title"]
+        assert table["more"] == table["hidden"]
+        assert all(all(cells) for cells in table["first"]) == (not table["hidden"])
+        assert all(cells[-1] for cells in table["last"])
+        assert table["stays"]
+    published = next(t for t in tables if t["title"].startswith("Accuracy in %: sou-vqa"))
+    assert published["hidden"] == (size[0] < 1000)
 
 
 def test_every_control_has_a_name(open_page, folder):
