@@ -89,6 +89,7 @@ def open_rows(
 
     Raises:
         RunError: There is no such dataset, config or split; the message lists those there are.
+        PublishError: The folder is a damaged export, or one for another tool.
     """
     folder = Path(dataset).expanduser()
     cache = Path(datasets.config.HF_DATASETS_CACHE).expanduser()
@@ -120,11 +121,11 @@ def _open_built(
 
 
 def _open_folder(folder: Path, source: str, config: str | None, split: str | None) -> LoadedRows:
+    manifest = load_manifest(folder) if is_export(folder) else None
     builder, config = _builder(str(folder.resolve()), source, config, None)
     rows, split = _choose_split(builder, source, config, split)
     rows = _with_ids(rows, split)
-    if is_export(folder):
-        manifest = load_manifest(folder)
+    if manifest is not None:
         return LoadedRows(rows, manifest.dataset, config, split, manifest.fingerprint, source)
     fingerprint = _questions_digest(rows)
     return LoadedRows(rows, folder.resolve().name, config, split, fingerprint, source)

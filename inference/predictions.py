@@ -1,6 +1,7 @@
 """Read replies that were not made by ``soubench predict``: a file of (id, reply).
 
-JSONL, CSV (comma, semicolon or tab) or XLSX, as other tools and people write them.
+JSON, JSONL, CSV (comma, semicolon or tab) or XLSX, as other tools and people write them: among them
+what VLMEvalKit and lmms-eval write after ``soubench export --to``.
 """
 
 import csv
@@ -33,8 +34,12 @@ REPLY_COLUMNS = (
 )
 """Names that are understood, whatever their case. ``answer`` is not among them: in many files that
 is the right answer."""
-SUFFIXES = (".jsonl", ".csv", ".tsv", ".xlsx")
+SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 DELIMITERS = (",", ";", "\t")
+SAMPLE = "doc_id"
+"""What tells a line of lmms-eval's samples: the place of the row among those that it loaded."""
+SAMPLE_REPLIES = ("resps", "filtered_resps")
+"""Where a sample has its reply: as the model gave it, and as filters left it."""
 
 
 class Uncomputed(NamedTuple):
@@ -70,8 +75,8 @@ def read_predictions(
     they are written as.
 
     Args:
-        path: JSONL, CSV, TSV or XLSX, told by the name; of a workbook the first sheet, with the
-            names of the columns in its first row.
+        path: JSONL, JSON (a list), CSV, TSV or XLSX, told by the name; of a workbook the first
+            sheet, with the names of the columns in its first row.
         id_column: Column of the row ids; by default the first of ``ID_COLUMNS`` that is there.
         reply_column: Column of the replies; by default the only one of ``REPLY_COLUMNS``.
 
@@ -133,6 +138,8 @@ def _records(path: Path) -> Iterator[Record]:
     try:
         if kind == ".jsonl":
             yield from _jsonl(path)
+        elif kind == ".json":
+            yield from _json(path)
         elif kind == ".xlsx":
             yield from _xlsx(path)
         else:
@@ -164,7 +171,44 @@ def _jsonl(path: Path) -> Iterator[Record]:
                     f"{path}, {place}: expected a JSON object, found {line.strip()[:60]!r}."
                     f"{_list_hint(line)}"
                 )
-            yield Record(place, values)
+            yield Record(place, _sample(path, place, values) if SAMPLE in values else values)
+
+
+def _json(path: Path) -> Iterator[Record]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        raise FormatError(f"{path}: expected JSON, but {error}.") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FormatError(f"{path}: expected a JSON list of objects, each with an id and a reply.")
+    for number, row in enumerate(rows, 1):
+        yield Record(f"row {number}", row)
+
+
+def _sample(path: Path, place: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return id and reply of a sample of lmms-eval; what is no sample stays as it is."""
+    there = [values[name] for name in SAMPLE_REPLIES if name in values]
+    if not there:
+        return values
+    judged = (value for value in values.values() if isinstance(value, Mapping))
+    row_id = next((value["id"] for value in judged if "id" in value), None)
+    if row_id is None:
+        raise FormatError(
+            f"{path}, {place}: this sample of lmms-eval does not say which row it is about. Run "
+            "the task that soubench export --to lmms-eval wrote: its samples do."
+        )
+    for reply in there:
+        # Lists of one, in lists of one before its version 0.7, unless the model was asked twice.
+        while isinstance(reply, list) and len(reply) == 1:
+            reply = reply[0]
+        if isinstance(reply, str):
+            return {"id": row_id, "reply": reply}
+    raise FormatError(
+        f"{path}, {place}: expected one reply per row, found {str(there[0])[:60]}. Run the task "
+        "with repeats: 1."
+    )
 
 
 def _list_hint(line: str) -> str:
