@@ -8,7 +8,8 @@ import csv
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soubench.builders.errors import PictureError
+from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.near_duplicates import FLAT, MAX_DISTANCE, hash_picture, near_duplicates
 
 SHOWN = 5
@@ -67,6 +69,7 @@ class Picture:
         pixels: SHA-256 of its pixels, see `hash_picture`; empty where not known.
         phash: Perceptual hash, ``FLAT`` for one color; None where not known.
         outlines: See `Shown`.
+        unreadable: Why it cannot be decoded, so that it can be compared by file alone; or empty.
     """
 
     label: str
@@ -74,6 +77,7 @@ class Picture:
     pixels: str = ""
     phash: int | None = None
     outlines: str = ""
+    unreadable: str = ""
 
 
 @dataclass(slots=True)
@@ -84,7 +88,7 @@ class PictureSet:
         name: What to call the dataset in a report.
         pictures: Pictures with different pixels.
         groups: Groups -> the first picture of each.
-        unreadable: Pictures that could not be read, by reason.
+        unreadable: Pictures that could not be decoded, by reason.
         examples: Reason -> the first of them.
         outlined: Copies with a red outline that were left aside for their plain picture.
         nameless: Rows with neither a picture nor a hash of one.
@@ -108,27 +112,45 @@ class Pair(NamedTuple):
     distance: int | None = None
 
 
-def hash_shown(shown: Shown) -> Picture | PictureError:
-    """Hash a picture that a dataset shows, or return why it cannot be read.
+def hash_shown(shown: Shown, *, max_pixels: int = MAX_PICTURE_PX) -> Picture:
+    """Hash a picture that a dataset shows.
+
+    Args:
+        shown: The picture.
+        max_pixels: A larger one is not decoded, see ``Picture.unreadable``.
 
     Raises:
         BuildError: ``imagehash`` is not installed.
     """
+    known = Picture(shown.label, shown.files, shown.pixels, outlines=shown.outlines)
+    if shown.path is not None:
+        return _hash_file(shown.path, known, max_pixels)
+    if shown.data is None:
+        return known
+    # What reads pictures takes files.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "picture")
+        path.write_bytes(shown.data)
+        return _hash_file(path, known, max_pixels)
+
+
+def _hash_file(path: Path, known: Picture, max_pixels: int) -> Picture:
     try:
-        if shown.path is not None:
-            found = hash_picture(shown.path)
-        elif shown.data is not None:
-            # What reads pictures takes files.
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "picture")
-                path.write_bytes(shown.data)
-                found = hash_picture(path)
-        else:
-            return Picture(shown.label, shown.files, shown.pixels, outlines=shown.outlines)
+        found = hash_picture(path, max_pixels=max_pixels)
     except PictureError as error:
-        return PictureError(error.reason, shown.label)
-    files = shown.files | {found.sha256}
-    return Picture(shown.label, files, found.pixels_sha256, found.phash, shown.outlines)
+        files = known.files | _digest_of(path)
+        return replace(known, files=files, unreadable=error.reason)
+    files = known.files | {found.sha256}
+    return replace(known, files=files, pixels=found.pixels_sha256, phash=found.phash)
+
+
+def _digest_of(path: Path) -> frozenset[str]:
+    """Return the hash of a file; nothing for one that is empty, as any other empty one is."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return frozenset()
+    return frozenset({sha256(data).hexdigest()}) if data else frozenset()
 
 
 @dataclass(frozen=True)
@@ -250,6 +272,11 @@ class Overlap:
         """Whether nothing is shared."""
         return not (self.files or self.pixels or len(self.near) or self.groups)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every picture could be compared by what it shows or by a hash of it."""
+        return not any(s.unreadable or s.nameless for s in (self.a, self.b))
+
     def near_pairs(self) -> Iterator[Pair]:
         """Yield the near-duplicates, the nearest first."""
         for i, j, distance in self.near:
@@ -306,9 +333,9 @@ def _matches(
 def _picture_notes(pictures: PictureSet) -> Iterator[str]:
     name = pictures.name
     for reason, n in sorted(pictures.unreadable.items()):
-        yield f"{name}: {n} pictures left out, {reason}: {', '.join(pictures.examples[reason])}"
-    known = sum(p.phash is not None for p in pictures.pictures)
-    if n := len(pictures.pictures) - known:
+        examples = ", ".join(pictures.examples[reason])
+        yield f"{name}: {n} pictures compared by file alone, {reason}: {examples}"
+    if n := sum(p.phash is None and not p.unreadable for p in pictures.pictures):
         yield f"{name}: {n} pictures are known by hash only, near-duplicates cannot be found"
     if pictures.nameless:
         yield f"{name}: {pictures.nameless} rows have neither a picture nor a hash of one"
@@ -351,7 +378,13 @@ def overlap_text(overlap: Overlap) -> str:
     lines += _examples(overlap.groups)
     lines += [f"Note: {note}" for note in overlap.notes]
     names = f"{overlap.a.name} and {overlap.b.name}"
-    lines.append(f"{names} {'share nothing' if overlap.disjoint else 'overlap'}.")
+    if not overlap.disjoint:
+        verdict = "overlap"
+    elif overlap.complete:
+        verdict = "share nothing"
+    else:
+        verdict = "share nothing that could be compared; see the notes on what could not"
+    lines.append(f"{names} {verdict}.")
     return "\n".join(lines)
 
 

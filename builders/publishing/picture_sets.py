@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
@@ -16,8 +17,8 @@ from datasets.packaged_modules.cache.cache import Cache
 from datasets.utils.file_utils import xopen
 from tqdm import tqdm
 
-from soubench.builders.errors import BuildError, PictureError, brief
-from soubench.builders.images import PICTURE_SUFFIXES
+from soubench.builders.errors import BuildError, brief
+from soubench.builders.images import MAX_PICTURE_PX, PICTURE_SUFFIXES
 from soubench.builders.near_duplicates import load_phash
 from soubench.builders.overlap import SHOWN, Group, Picture, PictureSet, Shown, hash_shown
 from soubench.builders.parallel import in_order
@@ -157,7 +158,9 @@ def _json(path: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_pictures(address: Address, *, workers: int = 1) -> PictureSet:
+def read_pictures(
+    address: Address, *, workers: int = 1, max_pixels: int = MAX_PICTURE_PX
+) -> PictureSet:
     """Read and hash the pictures of a dataset, each once.
 
     The name is that of a folder (an export, anything that ``load_dataset`` reads, or pictures), of
@@ -167,6 +170,7 @@ def read_pictures(address: Address, *, workers: int = 1) -> PictureSet:
     Args:
         address: Name, config and split.
         workers: Processes.
+        max_pixels: Larger pictures are compared by file alone.
 
     Raises:
         BuildError: There is no such dataset, config or split, it has no column of pictures, no
@@ -175,7 +179,7 @@ def read_pictures(address: Address, *, workers: int = 1) -> PictureSet:
     """
     load_phash()
     folder = Path(address.name).expanduser()
-    reader = _Reader(address)
+    reader = _Reader(address, max_pixels)
     shown: Iterable[Shown]
     if folder.is_dir() and not _is_dataset(folder):
         shown = _files(folder, address)
@@ -192,8 +196,9 @@ def read_pictures(address: Address, *, workers: int = 1) -> PictureSet:
 class _Reader:
     """Makes one set of pictures from rows."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, max_pixels: int) -> None:
         self.found = PictureSet(str(address))
+        self.max_pixels = max_pixels
         self.rows = 0
         self.columns: set[str] = set()
         self.seen: set[str] = set()
@@ -250,15 +255,17 @@ class _Reader:
         # A few pictures are not worth the start of other processes.
         first = list(islice(jobs, FEW))
         workers = workers if len(first) == FEW else 1
-        hashed = in_order(hash_shown, chain(first, jobs), workers=workers)
+        work = partial(hash_shown, max_pixels=self.max_pixels)
+        hashed = in_order(work, chain(first, jobs), workers=workers)
         kept: dict[str, Picture] = {}
         for picture in tqdm(hashed, f"{self.found.name}: hashing", total, unit=" pictures"):
-            if isinstance(picture, PictureError):
-                self.found.unreadable[picture.reason] += 1
-                examples = self.found.examples.setdefault(picture.reason, [])
+            if picture.unreadable:
+                self.found.unreadable[picture.unreadable] += 1
+                examples = self.found.examples.setdefault(picture.unreadable, [])
                 if len(examples) < SHOWN:
-                    examples.append(str(picture))
-                continue
+                    examples.append(picture.label)
+                if not (picture.files or picture.pixels):
+                    continue
             key = picture.pixels or f"files {sorted(picture.files)}"
             same = kept.get(key)
             kept[key] = picture if same is None else replace(same, files=same.files | picture.files)
@@ -273,7 +280,7 @@ class _Reader:
             BuildError: There is nothing in it to compare.
         """
         found = self.found
-        if found.pictures:
+        if not all(picture.unreadable for picture in found.pictures):
             return found
         if found.unreadable:
             reasons = "; ".join(f"{r}: {', '.join(found.examples[r])}" for r in found.unreadable)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from soubench.builders.errors import BuildError
 from soubench.commands import Commands, add_workers
+from soubench.commands.build.common import add_max_pixels
 
 EPILOG = """\
 A and B are NAME[:CONFIG[:SPLIT]]; without them, all configs and splits. NAME is a folder (an
@@ -17,7 +18,8 @@ export, anything load_dataset reads, or just pictures), a built dataset, or a da
 Pictures are compared by file (SHA-256), by upright RGB pixels (SHA-256), and by 64-bit perceptual
 hash (imagehash.phash; not those of one color, which have no structure to compare); datasets with
 group_id also by that, within the same source. Exit status: 0 if nothing is shared, 1 if something
-is, 2 if the two cannot be compared."""
+is, 2 if the two cannot be compared, or nothing is shared but some pictures cannot be decoded: those
+are compared by file alone."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -40,6 +42,7 @@ def add_parser(commands: Commands) -> None:
     overlap.add_argument(
         "--no-groups", dest="groups", action="store_false", help="do not compare group_id"
     )
+    add_max_pixels(overlap)
     overlap.add_argument("--out", metavar="FILE.csv", type=Path, help="write all pairs there")
     add_workers(overlap)
     overlap.set_defaults(command=_overlap)
@@ -52,6 +55,7 @@ def _bits(text: str) -> int:
 
 
 def _overlap(args: argparse.Namespace) -> int:
+    from soubench.builders.images import MAX_PICTURE_PX
     from soubench.builders.overlap import compare, overlap_text, write_pairs
     from soubench.builders.publishing.picture_sets import Address, read_pictures
 
@@ -64,13 +68,16 @@ def _overlap(args: argparse.Namespace) -> int:
     out = args.out and args.out.expanduser()
     if out and not out.parent.is_dir():
         raise BuildError(f"--out {out}: there is no folder {out.parent} to write into.")
+    most = args.max_pixels or MAX_PICTURE_PX
     overlap = compare(
-        read_pictures(a, workers=args.workers),
-        read_pictures(b, workers=args.workers),
+        read_pictures(a, workers=args.workers, max_pixels=most),
+        read_pictures(b, workers=args.workers, max_pixels=most),
         max_distance=args.max_distance,
         groups=args.groups,
     )
     print(overlap_text(overlap))
     if out:
         print(f"{out}: {write_pairs(overlap, out)} pairs")
-    return 0 if overlap.disjoint else 1
+    if not overlap.disjoint:
+        return 1
+    return 0 if overlap.complete else 2

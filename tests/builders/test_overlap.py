@@ -130,10 +130,24 @@ def test_damaged_pictures_are_counted_by_reason(capsys, tmp_path):
     (a / "cut.png").write_bytes((a / "cut.png").read_bytes()[:200])
     b = folder_of(tmp_path / "b", {"b.png": noise(1)})
     status, text, _ = overlap(capsys, a, b)
-    assert status == 0
-    assert f"{a}: 1 different pictures" in text
-    assert "1 pictures left out, picture_empty: empty.jpg" in text
-    assert "1 pictures left out, picture_truncated: cut.png" in text
+    assert status == 2
+    assert "1 pictures compared by file alone, picture_empty: empty.jpg" in text
+    assert "1 pictures compared by file alone, picture_truncated: cut.png" in text
+    assert "share nothing that could be compared" in text
+    (b / "copy.png").write_bytes((a / "cut.png").read_bytes())
+    (b / "empty.png").write_bytes(b"")
+    assert pairs(capsys, tmp_path, a, b) == {("file", "cut.png", "copy.png"): ""}
+
+
+def test_larger_pictures_are_compared_by_choice(capsys, tmp_path):
+    a = folder_of(tmp_path / "a", {"a.png": noise(0), "small.png": noise(2, (20, 20))})
+    b = folder_of(tmp_path / "b", {"b.bmp": noise(0), "small.bmp": noise(3, (20, 20))})
+    status, text, _ = overlap(capsys, a, b, "--max-pixels=1000")
+    assert status == 2
+    assert "1 pictures compared by file alone, picture_too_large: a.png" in text
+    status, text, _ = overlap(capsys, a, b, "--max-pixels=20000")
+    assert status == 1
+    assert "Same pixels only: 1 pairs" in text
 
 
 @pytest.mark.parametrize(
