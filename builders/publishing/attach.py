@@ -1,6 +1,7 @@
 """Put a receiver's own copies of the pictures into an export that came without them."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -287,7 +288,8 @@ class _Maker:
         """Make the pictures of all rows; None if they are not those that were asked about."""
         first = rows.slice(0, 1).to_pylist()[0]
         try:
-            info = inspect_picture(source)
+            # Whatever size the build took.
+            info = inspect_picture(source, max_pixels=sys.maxsize)
         except PictureError:
             return None
         size_wh = (first["width"], first["height"])

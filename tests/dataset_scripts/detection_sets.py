@@ -27,13 +27,13 @@ def drawn_scenes(n, categories, *, first=0, side_px=(8, 24)):
         yield f"p{i:04d}", image, objects
 
 
-def write_coco(root, split, scenes, categories):
-    """annotations/instances_<split>.json and <split>/*.png."""
+def write_coco(root, split, scenes, categories, suffix=".png"):
+    """annotations/instances_<split>.json and <split>/*<suffix>."""
     images, annotations = [], []
     (root / split).mkdir(parents=True)
     for i, (stem, image, objects) in enumerate(scenes):
-        image.save(root / split / f"{stem}.png")
-        name = f"{stem}.png"
+        name = f"{stem}{suffix}"
+        image.save(root / split / name)
         images.append({"id": i, "file_name": name, "width": image.width, "height": image.height})
         for category, x, y, w, h in objects:
             annotations.append(

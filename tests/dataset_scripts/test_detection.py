@@ -273,3 +273,20 @@ def test_copies_under_other_names_in_two_splits_are_warned_of(tmp_path, capsys):
     write_coco(tmp_path / "set", "val", copies, CATEGORIES)
     assert build("--source", f"coco={tmp_path / 'set'}") == 0
     assert "3 pictures lie in both train and val" in capsys.readouterr().err
+
+
+def test_a_picture_over_the_limit_is_read_by_choice_and_goes_all_the_way(tmp_path, capsys):
+    categories = CATEGORIES[:2]
+    scenes = [
+        (stem, picture.resize((10_001, 10_000)).convert("RGB"), objects)
+        for stem, picture, objects in drawn_scenes(1, categories)
+    ]
+    write_coco(tmp_path / "set", "val", scenes, categories, suffix=".jpg")
+    source = f"coco={tmp_path / 'set'}"
+    assert build("--source", source) == 2
+    assert "picture_too_large 1" in capsys.readouterr().err
+    assert build("--source", source, "--max-pixels", 200_000_000) == 0
+    out = tmp_path / "out"
+    assert main(["export", "my-set", str(out)]) == 0
+    assert main(["attach", str(out), "--pictures", str(tmp_path / "set")]) == 0
+    assert main(["verify", str(out), "--pictures"]) == 0
