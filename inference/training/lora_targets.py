@@ -6,7 +6,7 @@ without a hit ends the run.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,17 +16,24 @@ VISION_WORDS = frozenset(
     {"visual", "vision_tower", "vision_model", "vision_encoder", "vpm", "vit", "img_processor"}
 )
 PROJECTOR_WORDS = frozenset(
-    {"multi_modal_projector", "connector", "merger", "projector", "resampler", "mm_projector"}
+    {
+        *("multi_modal_projector", "connector", "merger", "projector", "resampler"),
+        *("mm_projector", "deepstack_merger_list", "vision_adapter", "aligner", "qformer"),
+    }
 )
+HEAD_WORDS = frozenset({"lm_head", "embed_out", "head"})
+"""Output layers, and the pooling at the end of a vision tower, which no language model reads."""
 KINDS = MappingProxyType(
     {
         "attention": re.compile(
-            r".*(attn|attention)\.([qkvo]_proj|out_proj|qkv|qkv_proj|proj|in_proj_qkv|kv_proj)"
+            r".*(attn|attention)\.([qkvo]_proj|out_proj|qkv|qkv_proj|in_proj_qkv|kv_proj"
+            r"|proj|projection|projection_layer)"
         ),
         "mlp": re.compile(
-            r".*mlp\.(gate_proj|up_proj|down_proj|gate_up_proj|fc[12]|linear_fc[12])"
+            r".*(mlp|feed_forward|ffn)"
+            r"\.(gate_proj|up_proj|down_proj|gate_up_proj|fc[12]|linear_fc[12])"
         ),
-        "mlp-up-down": re.compile(r".*mlp\.(up_proj|down_proj|gate_up_proj)"),
+        "mlp-up-down": re.compile(r".*(mlp|feed_forward|ffn)\.(up_proj|down_proj|gate_up_proj)"),
     }
 )
 """Kind of layer -> what its name ends with."""
@@ -41,7 +48,7 @@ def lora_targets(model: Any, vision: Sequence[str], language: Sequence[str]) -> 
         language: The same of the language part. Projectors between the two get none.
 
     Raises:
-        TrainError: A kind is unknown, or a part that is to be trained has no such layer.
+        TrainError: A kind is unknown, or a part has no layer of a kind that is to be trained.
     """
     import torch
 
@@ -51,16 +58,17 @@ def lora_targets(model: Any, vision: Sequence[str], language: Sequence[str]) -> 
             f"vision, language: expected kinds of layers of {', '.join(KINDS)}, got {unknown[0]!r}."
         )
     names = [name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear)]
-    found: list[str] = []
+    found: set[str] = set()
     for part, kinds in (("vision", vision), ("language", language)):
-        hits = [name for name in names if part_of(name) == part and _is_one_of(name, kinds)]
-        if kinds and not hits:
-            raise TrainError(
-                f"{type(model).__name__} has no layer of the {part} part that is of the kind "
-                f"{' or '.join(kinds)}. Its linear layers are {_examples(names)}. Change "
-                f"{part} = [..] in the recipe, or choose another model."
-            )
-        found += hits
+        for kind in kinds:
+            hits = {n for n in names if part_of(n) == part and KINDS[kind].fullmatch(n)}
+            if not hits:
+                raise TrainError(
+                    f"{type(model).__name__} has no layer of the {part} part that is of the kind "
+                    f"{kind}. Its linear layers are {_examples(names)}. Change {part} = [..] in "
+                    "the recipe, or choose another model."
+                )
+            found |= hits
     return sorted(found, key=names.index)
 
 
@@ -73,15 +81,11 @@ def part_of(name: str) -> str:
     ('language', 'head')
     """
     words = set(name.split("."))
+    if words & HEAD_WORDS:
+        return "head"
     if words & PROJECTOR_WORDS:
         return "projector"
-    if words & VISION_WORDS:
-        return "vision"
-    return "head" if words & {"lm_head", "embed_out"} else "language"
-
-
-def _is_one_of(name: str, kinds: Iterable[str]) -> bool:
-    return any(KINDS[kind].fullmatch(name) for kind in kinds)
+    return "vision" if words & VISION_WORDS else "language"
 
 
 def _examples(names: Sequence[str]) -> str:

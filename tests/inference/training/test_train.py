@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 from huggingface_hub import ModelCard
 from peft import LoraConfig
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedTokenizerFast
 from trl import SFTConfig, SFTTrainer
 
@@ -85,36 +86,74 @@ def test_layers_of_both_parts_are_found(tiny_vlm):
         ]
 
 
-def test_a_part_without_layers_ends_the_run(tiny_vlm):
-    model = load(tiny_vlm("llava"))
-    with pytest.raises(TrainError, match="expected kinds of layers"):
-        lora_targets(model, ["atention"], [])
-    text_only = model.model.language_model
-    with pytest.raises(TrainError, match="no layer of the vision part"):
-        lora_targets(text_only, ["attention"], ["attention"])
+SAMPLE = [
+    f"A red square at ({i}, {i * 7 % 500}), rotated by {i / 4}: 1st, x{i}" for i in range(999)
+]
 
 
-def vocabulary(tokens, decoder):
-    tokenizer = Tokenizer(models.WordLevel({t: i for i, t in enumerate(tokens)}, unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.decoder = decoder
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="?", additional_special_tokens=["<loc0012>"]
+def trained(model, trainer, before, decoder):
+    """A tokenizer trained on sentences with many numbers."""
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer, tokenizer.decoder = before, decoder
+    tokenizer.train_from_iterator(SAMPLE, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    # PaliGemma's places are no numbers.
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<loc0012>"]})
+    return tokenizer
+
+
+def byte_level(digits):
+    """Qwen's kind takes digits one by one, LLaMA-3's up to three at a time."""
+    parts = Regex(rf"\p{{N}}{digits}|\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+")
+    split = pre_tokenizers.Split(parts, "isolated")
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return trained(
+        models.BPE(),
+        trainers.BpeTrainer(
+            vocab_size=3000,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+        pre_tokenizers.Sequence([split, bytes_only]),
+        decoders.ByteLevel(),
     )
 
 
-def test_numeric_tokens_of_three_vocabularies():
-    qwen = ["?", *"0123456789", "a", "1st", "Ġ", ".", "-", "½", "٣"]
-    tokenizer = vocabulary(qwen, decoders.ByteLevel())
-    assert tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer)) == list("0123456789")
-    llama = ["?", *map(str, range(1000)), "00", "007", "Ġ12", "x1"]
-    tokenizer = vocabulary(llama, decoders.ByteLevel())
-    found = tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer))
-    assert found == [*map(str, range(1000)), "00", "007", "Ġ12"]
-    pieces = ["?", "▁", *"0123456789", "▁7", "<0x31>", "▁a"]
-    tokenizer = vocabulary(pieces, decoders.Metaspace())
-    found = tokenizer.convert_ids_to_tokens(numeric_token_ids(tokenizer))
-    assert found == [*"0123456789", "▁7"]
+def sentencepiece():
+    """LLaMA-2's and Gemma's kind: digits one by one, unknown characters as bytes."""
+    byte_tokens = [f"<0x{i:02X}>" for i in range(256)]
+    return trained(
+        models.BPE(byte_fallback=True, unk_token="<unk>"),
+        trainers.BpeTrainer(
+            vocab_size=900, special_tokens=["<unk>", *byte_tokens], show_progress=False
+        ),
+        pre_tokenizers.Sequence(
+            [pre_tokenizers.Metaspace(), pre_tokenizers.Digits(individual_digits=True)]
+        ),
+        decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "longest"),
+    [
+        pytest.param(lambda: byte_level(""), 1, id="Qwen-like"),
+        pytest.param(lambda: byte_level("{1,3}"), 3, id="LLaMA-3-like"),
+        pytest.param(sentencepiece, 1, id="SentencePiece-like"),
+    ],
+)
+def test_numeric_tokens_of_a_vocabulary(make, longest):
+    tokenizer = make()
+    numeric = set(numeric_token_ids(tokenizer))
+    # All digits of a text are in numeric tokens, and nothing else is.
+    for text in ("(128, 13.7) and -305 px", "1st of 2 ½ ٣ x7 1024"):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        read = [tokenizer.decode([i]).strip() for i in ids if i in numeric]
+        assert "".join(read) == re.sub("[^0-9]", "", text)
+        assert max(map(len, read)) == longest
+    tokens = set(tokenizer.convert_ids_to_tokens(sorted(numeric)))
+    assert tokens >= {*"0123456789"}
+    assert not tokens & {"<loc0012>", "<0x31>"}
 
 
 def test_scale_1_is_the_plain_trainer_to_the_last_bit(tiny_vlm, shapes, tmp_path):
