@@ -5,7 +5,7 @@ exclusive right and bottom edge. Readers convert at the door.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +32,12 @@ class Box(NamedTuple):
 
 Quad = tuple[float, float, float, float, float, float, float, float]
 """Four corners ``x1, y1, .., x4, y4`` in the order of the source."""
+
+
+def shoelace_area(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Return the area in px² of a polygon whose edges do not cross."""
+    twice = sum(xs[i - 1] * ys[i] - xs[i] * ys[i - 1] for i in range(len(xs)))
+    return abs(twice) / 2
 
 
 def normalized(name: str) -> str:

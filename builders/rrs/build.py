@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class RrsOptions:
         strict: The first bad record ends the build.
         limit: Pictures from the records and from each label set; None for all.
         north_up: North is at the top of every picture of the label sets.
+        gsd_m: Name of a reader -> m per px of its pictures, where the labels do not say.
         hide_evidence: Occlusion may hide what the answer rests on.
         pools: A TOML file with further options.
         workers: Processes; changes no byte of the result.
@@ -70,6 +72,7 @@ class RrsOptions:
     strict: bool = False
     limit: int | None = None
     north_up: bool = False
+    gsd_m: Mapping[str, float] = field(default_factory=dict)
     hide_evidence: bool = False
     pools: Path | None = None
     workers: int = 1
@@ -198,6 +201,9 @@ def build_rrs(
     """
     _check(records, folders, options)
     own_pools = load_pools(options.pools) if options.pools is not None else {}
+    refused: list[Refused] = []
+    found, reads = _read(records, folders, options, refused)
+    n_read = len(found) + len(refused)
     filter_by = None
     if options.distractors == "sdfs":
         # Before the pictures: a missing model should not show after an hour.
@@ -207,9 +213,6 @@ def build_rrs(
             else Clip(options.clip)
         )
     pictures_folder.mkdir(parents=True, exist_ok=True)
-    refused: list[Refused] = []
-    found, reads = _read(records, folders, options, refused)
-    n_read = len(found) + len(refused)
     sites, unable = _prepare(found, version, options, pictures_folder, refused)
     if not sites:
         raise BuildError(
@@ -235,6 +238,7 @@ def build_rrs(
         "ways": options.ways,
         "limit": options.limit,
         "north_up": options.north_up,
+        "gsd_m": dict(options.gsd_m),
         "hide_evidence": options.hide_evidence,
         "pools": pools.as_dict(),
         "prompts": options.prompts.digest,
@@ -267,6 +271,12 @@ def _check(records: Path | None, folders: Mapping[str, SourceFolder], options: R
     unknown = [name for name in folders if name not in SOURCES]
     if unknown:
         raise BuildError(f"--source expects any of {', '.join(SOURCES)}; got {unknown[0]!r}.")
+    for name, gsd_m in options.gsd_m.items():
+        if name not in folders or not 0 < gsd_m < inf:
+            raise BuildError(
+                "--gsd expects the m per px of a label set that --source names, such as "
+                f"coco=0.5; got {name}={gsd_m}."
+            )
     if not MIN_WAYS <= options.ways <= MAX_WAYS:
         raise BuildError(
             f"--ways expects a number of options from {MIN_WAYS} to {MAX_WAYS}, got {options.ways}."
@@ -325,7 +335,10 @@ def _read(
         report = ReadReport(max_pixels=options.max_pixels)
         # Readers know all categories of a split only at its end.
         scenes = list(SOURCES[name].read(folder.root.resolve(), folder.split, report))
-        for one in _sample(records_of(scenes, report, north_up=options.north_up), options):
+        labelled = records_of(
+            scenes, report, north_up=options.north_up, gsd_m=options.gsd_m.get(name)
+        )
+        for one in _sample(labelled, options):
             if one.record.id in ids:
                 refuse(
                     one.record.id,

@@ -15,7 +15,7 @@ from soubench.builders.rrs.taxonomy import (
     COMPASS_DIRECTIONS,
     PICTURE_DIRECTIONS,
 )
-from soubench.builders.sources._door import shoelace_area
+from soubench.builders.scene import shoelace_area
 
 MIN_SIDE_PX = 4.0
 """Smaller objects are not referred to: no one can point at them."""

@@ -36,7 +36,9 @@ SCHEMA_FILE = "record.schema.json"
 BOX_SLACK_PX = 1.0
 """Masks are whole pixels, boxes may be drawn between them."""
 
-Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
+NOT_BLANK = r"\S"
+"""What every text has to match: something that is no white space."""
+Text: TypeAlias = Annotated[str, Meta(pattern=NOT_BLANK)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Degrees: TypeAlias = Annotated[float, Meta(ge=0, lt=360)]
 Box4: TypeAlias = Annotated[
@@ -360,6 +362,7 @@ def _convert(given: object, where: str) -> Record:
     except msgspec.ValidationError as error:
         # "Expected `int`, got `str` - at `$.counts[0].count`"
         said, _, field = str(error).partition(" - at ")
+        said = said.replace(rf"matching regex {NOT_BLANK!r}", "that is not blank")
         place = field.strip("`").removeprefix("$.") if field else "the record"
         raise RecordError(
             "malformed_record", f"{where}, {place}: {said[:1].lower()}{said[1:]}"

@@ -6,22 +6,21 @@ from pathlib import Path
 from soubench.builders.rrs.masks import Outline, encode_mask, mask_box_xywh
 from soubench.builders.rrs.record import FoundRecord, Object, Record, holds
 from soubench.builders.scene import Mask, ReadReport, Scene, SceneObject
-from soubench.builders.sources._values import to_number
 
 
 def records_of(
-    scenes: Iterable[Scene], report: ReadReport, *, north_up: bool
+    scenes: Iterable[Scene], report: ReadReport, *, north_up: bool, gsd_m: float | None = None
 ) -> Iterator[FoundRecord]:
     """Turn the scenes of a split into records.
 
     All categories of the source are labelled completely, but for those of which a picture has an
-    object that the source does not count; a region that may hold anything leaves none. The ground
-    sample distance is the label file's own.
+    object that the source does not count; a region that may hold anything leaves none.
 
     Args:
         scenes: All scenes of the split.
         report: Their reader's, with the categories; counts masks that are left out.
         north_up: The user says that north is at the top of every picture.
+        gsd_m: The user says that so many m are one px where the label file says nothing.
     """
     known = list(report.categories)
     for scene in scenes:
@@ -33,7 +32,7 @@ def records_of(
             source=scene.source,
             group_id=f"{scene.source}/{scene.group_id}",
             provenance=f"labels of {scene.source}",
-            gsd_m=_gsd_m(scene),
+            gsd_m=_gsd_m(scene, gsd_m),
             north_deg=0.0 if north_up else None,
             objects=[
                 _object(o, f"{scene.image_id}: {o.record_id}", report)
@@ -72,10 +71,11 @@ def _outline(mask: Mask) -> Outline:
     return Outline(polygons=polygons)
 
 
-def _gsd_m(scene: Scene) -> float | None:
-    """Return m per px; None where the label says none, or a tile was scaled after it was said."""
-    gsd = to_number(scene.meta.get("gsd"))
+def _gsd_m(scene: Scene, declared: float | None) -> float | None:
+    """Return m per px; None where nobody says, or a tile was scaled after its label said it."""
+    said: float | None = scene.meta.get("gsd")
+    if said is None:
+        return declared
     # Tiles are named <stem>__<scale>__<x>___<y>.
     parts = Path(scene.image_id).name.split("__")
-    scale = to_number(parts[1]) if len(parts) > 1 else 1.0
-    return gsd if gsd is not None and gsd > 0 and scale == 1 else None
+    return None if len(parts) > 1 and parts[1] not in ("1", "1.0") else said

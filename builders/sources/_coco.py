@@ -82,10 +82,6 @@ _KEEP = keys_of(_Document, _Image, Category, _Annotation)
 _KEEP_OUTLINED = _KEEP | keys_of(_Outlined) | {"counts", "size"}
 
 
-class MalformedMaskError(ValueError):
-    """A segmentation that makes its whole record untrustworthy."""
-
-
 @dataclass(frozen=True, slots=True)
 class CocoRules:
     """How one source differs from plain COCO.

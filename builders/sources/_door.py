@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from soubench.builders.errors import PictureError
 from soubench.builders.images import PictureInfo, inspect_picture, turn_point
-from soubench.builders.scene import Box, Mask, Quad, ReadReport, Scene, SceneObject, normalized
+from soubench.builders.scene import (
+    Box,
+    Mask,
+    Quad,
+    ReadReport,
+    Scene,
+    SceneObject,
+    normalized,
+    shoelace_area,
+)
 
 MIN_SIDE_PX = 1.0
 MIN_QUAD_AREA_PX = 1.0
@@ -291,12 +300,6 @@ def is_convex(xs: Sequence[float], ys: Sequence[float]) -> bool:
         for i in range(4)
     ]
     return min(turns) >= 0 or max(turns) <= 0
-
-
-def shoelace_area(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Return the area in px² of a polygon whose edges do not cross."""
-    twice = sum(xs[i - 1] * ys[i] - xs[i] * ys[i - 1] for i in range(len(xs)))
-    return abs(twice) / 2
 
 
 def _area_inside(

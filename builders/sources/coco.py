@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from soubench.builders.scene import Mask, ReadReport, Scene
-from soubench.builders.sources._coco import CocoRules, MalformedMaskError, read_coco_like
+from soubench.builders.sources._coco import CocoRules, read_coco_like
 from soubench.builders.sources._values import shorten, to_number, to_numbers
 
 CATEGORIES = None
@@ -30,6 +30,10 @@ def read(root: Path, split: str, report: ReadReport) -> Iterator[Scene]:
         FormatError: If no label file fits, several do, or it is not of this format.
     """
     return read_coco_like(root, split, report, _RULES)
+
+
+class MalformedMaskError(ValueError):
+    """A segmentation that makes its whole record untrustworthy."""
 
 
 def read_segmentation(value: object, notice: Callable[[str], None]) -> Mask | None:

@@ -226,6 +226,9 @@ def test_without_clip_the_message_says_what_to_do(records, tmp_path, capsys):
     for advice in ("--clip", "--similarities", "--distractors random"):
         assert advice in said
     assert not (tmp_path / "rrs").exists()
+    # What is wrong with the records is said first.
+    assert build(tmp_path / "none.jsonl", f"--clip={tmp_path / 'none'}") == 2
+    assert "none.jsonl" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

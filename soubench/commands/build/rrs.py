@@ -34,6 +34,13 @@ def add_parser(datasets: Commands) -> None:
         "--north-up", action="store_true", help="north is at the top of all pictures of label sets"
     )
     build.add_argument(
+        "--gsd",
+        metavar="FORMAT=METRES",
+        action="append",
+        default=[],
+        help="m per px of a label set whose labels do not say: distances and areas need it",
+    )
+    build.add_argument(
         "--distractors",
         choices=("sdfs", "random"),
         default="sdfs",
@@ -73,6 +80,7 @@ def add_parser(datasets: Commands) -> None:
 def _build(args: argparse.Namespace) -> None:
     roots = pairs("--source", args.source, "dota=DIR")
     splits = pairs("--split", args.split, "dota=train")
+    metres = pairs("--gsd", args.gsd, "coco=0.5")
 
     from soubench.builders.errors import BuildError
     from soubench.builders.images import MAX_PICTURE_PX
@@ -103,6 +111,7 @@ def _build(args: argparse.Namespace) -> None:
         strict=args.strict,
         limit=args.limit,
         north_up=args.north_up,
+        gsd_m={name: _number(name, text) for name, text in metres.items()},
         hide_evidence=args.hide_evidence,
         pools=args.pools and args.pools.expanduser(),
         workers=args.workers,
@@ -113,6 +122,17 @@ def _build(args: argparse.Namespace) -> None:
     print(report_text(report))
     print_built(report)
     print(f'Load it from any folder: load_dataset("rrs", "all"); configs: {_listed(report)}')
+
+
+def _number(name: str, text: str) -> float:
+    from soubench.builders.errors import BuildError
+
+    try:
+        return float(text)
+    except ValueError as error:
+        raise BuildError(
+            f"--gsd {name}= expects the m per px, such as 0.5; got {text!r}."
+        ) from error
 
 
 def _listed(report: dict[str, list[str]]) -> str:

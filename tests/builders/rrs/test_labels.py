@@ -238,6 +238,30 @@ def test_the_limit_holds_for_each_origin_and_is_the_same_sample_every_time(tmp_p
     assert found[0] == found[1]
 
 
+def test_declared_ground_sample_distance_holds_where_labels_say_none(tmp_path):
+    ship = {"category": "ship", "box_xyxy": [10, 10, 60, 40]}
+    ship["mask"] = {"polygons": [[10, 10, 60, 10, 60, 40, 10, 40]]}
+    root = write_coco(tmp_path / "set", {"p": [ship]})
+    asked = {}
+    for gsd in ("", "1", "2"):
+        options = [f"--gsd=coco={gsd}"] if gsd else []
+        assert build(tmp_path / f"cache{gsd}", f"--source=coco={root}", *options) == 0
+        asked[gsd] = {row["task"]: row for row in rows_in(tmp_path / f"cache{gsd}")}
+    assert "AC" not in asked[""]
+    for gsd in ("1", "2"):
+        row = asked[gsd]["AC"]
+        # 50 by 30 px.
+        assert row["options"][row["answer_index"]] == f"{50 * 30 * float(gsd) ** 2:.0f} m²"
+        assert f"{SIZE_WH[0] * float(gsd):g} m of ground" in row["question"]
+
+
+@pytest.mark.parametrize("gsd", ["coco=fine", "coco=0", "coco=-1", "coco=nan", "dota=1", "coco"])
+def test_a_ground_sample_distance_that_makes_no_sense_is_told(tmp_path, gsd, capsys):
+    root = write_coco(tmp_path / "set", {"p": []})
+    assert build(tmp_path / "cache", f"--source=coco={root}", f"--gsd={gsd}") == 2
+    assert "--gsd" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("missing", ["nowhere", "set/annotations/none"])
 def test_a_folder_that_is_not_there_is_named(tmp_path, missing, capsys):
     assert build(tmp_path / "cache", f"--source=coco={tmp_path / missing}") == 2
