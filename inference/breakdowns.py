@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import pstdev
 from string import ascii_uppercase as LETTERS
@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from soubench.builders.errors import RunError
 from soubench.builders.sou.subsets import Task
-from soubench.inference.scores import Verdict
+from soubench.inference.intervals import cluster_sums, combined, difference_interval
+from soubench.inference.scores import ACCURACY, OPTION_KINDS, Verdict
 from soubench.inference.tables import Board, Cell, Line, Table
 
 AREA_BOUNDS_PX = (0.0, 64.0, 144.0, 400.0, 1024.0, float("inf"))
@@ -18,6 +19,7 @@ AREA_BOUNDS_PX = (0.0, 64.0, 144.0, 400.0, 1024.0, float("inf"))
 those of SODA (extremely, relatively and generally small), 1024 is what is small here at most, and
 64 parts off AI-TOD's very tiny objects (8 × 8)."""
 SIZE_TASKS = tuple(map(str, Task))
+ALL = "all"
 
 
 class LetterUse(NamedTuple):
@@ -188,6 +190,64 @@ def _size_table(
         tuple(lines),
         tuple(notes),
     )
+
+
+def drop_tables(verdicts: Sequence[Verdict], title: str) -> list[Table]:
+    """Show what corrupted pictures cost: pairs of a row and its copy with a corrupted picture.
+
+    Returns:
+        A table with a line per corruption and severity; none where there is no such pair.
+    """
+    plain = {v.id: v for v in verdicts if v.rotation == 0}
+    copies = [v for v in plain.values() if v.clean_id and v.kind in OPTION_KINDS]
+    pairs = [(plain[v.clean_id], v) for v in copies if v.clean_id in plain]
+    if not pairs:
+        return []
+    lines = []
+    for kind in sorted({copy.corruption for _, copy in pairs}):
+        of_kind = [pair for pair in pairs if pair[1].corruption == kind]
+        for severity in sorted({copy.severity for _, copy in of_kind}):
+            members = [pair for pair in of_kind if pair[1].severity == severity]
+            lines.append(_drop_line(members, kind.replace("_", " "), str(severity)))
+        lines.append(_drop_line(of_kind, kind.replace("_", " "), ALL))
+    lines.append(_drop_line(pairs, ALL, ALL))
+    notes = [
+        "Pairs of a row and its copy with a corrupted picture; rotation 0. Drop: accuracy of the "
+        "clean rows minus that of their copies, in points; its interval is of paired draws."
+    ]
+    if len(pairs) < len(copies):
+        notes.append(
+            f"Copies left out since their clean rows were not asked: {len(copies) - len(pairs)}. "
+            "Score the configs that hold those together with this one."
+        )
+    columns = ("clean", "corrupted", "drop", "n")
+    return [
+        Table(
+            "corruption_drop",
+            f"Accuracy in % of clean and corrupted pictures: {title}",
+            ("Corruption", "Severity"),
+            columns,
+            tuple(lines),
+            tuple(notes),
+        )
+    ]
+
+
+def _drop_line(pairs: Sequence[tuple[Verdict, Verdict]], corruption: str, severity: str) -> Line:
+    # A pair is of one picture, and one cluster, whatever group each of its rows was given.
+    clean = Board([replace(one, group_id=copy.group_id) for one, copy in pairs])
+    copies = Board([copy for _, copy in pairs])
+    scores = [board.score(board.where(), ACCURACY) for board in (clean, copies)]
+    sums = [cluster_sums(b.values(ACCURACY), b.clusters()) for b in (clean, copies)]
+    found = difference_interval(sums[1], sums[0])
+    drop = None
+    if scores[0] is not None:
+        before, after = (float(combined(s.sum(axis=0))) for s in sums)
+        drop = replace(
+            scores[0], measure="drop", value=before - after, low=found.low, high=found.high
+        )
+    keys = {"group": corruption, "severity": severity}
+    return Line((corruption, severity), (*scores, drop, str(len(pairs))), keys)
 
 
 def error_counts(verdicts: Sequence[Verdict]) -> Mapping[str, int]:

@@ -13,6 +13,7 @@ from soubench.inference.published_tables import NOTE, published_rows, reference_
 from soubench.inference.scores import (
     ACCURACY,
     BERTSCORE_F1,
+    OPTION_KINDS,
     SCORINGS,
     Measure,
     Verdict,
@@ -53,7 +54,6 @@ CAPTION_MEASURES: Mapping[str, str] = {
     "BERT-R": "bertscore_r",
     "BERT-F1": "bertscore_f1",
 }
-OPTION_KINDS = ("mcq", "yes_no")
 MICRO_NOTE = (
     "Average: micro average, every question weighs the same; a scenario over its subsets, "
     "all over everything."

@@ -43,6 +43,7 @@ from soubench.builders.publishing.dataset_cache import build_folder
 from soubench.builders.publishing.export_folder import MANIFEST, is_export, load_manifest
 from soubench.inference.breakdowns import (
     LetterBias,
+    drop_tables,
     error_counts,
     letter_bias,
     letter_table,
@@ -89,6 +90,8 @@ MORE_COLUMNS = (
     "box_xyxy",
     *GROUP_COLUMNS,
     "leaf_count",
+    "clean_id",
+    "severity",
 )
 MAY_DIFFER_BETWEEN_PARTS = MAY_DIFFER_BETWEEN_SHARDS | {
     "dataset.config",
@@ -171,6 +174,7 @@ class Scored:
         if self.letters:
             tables.append(letter_table(self.letters, self.title))
         tables += size_tables(self.verdicts, self.title)
+        tables += drop_tables(self.verdicts, self.title)
         rates = rate_table(self.verdicts, self.title)
         return [*tables, rates] if rates is not None else tables
 
@@ -487,6 +491,9 @@ class _Rows:
             model_area_px=None if area is None else self._model_area(place, area, asked.reply),
             values=values,
             options=len(question.options),
+            clean_id=str(row.get("clean_id") or ""),
+            corruption=str(row.get("corruption") or ""),
+            severity=int(row.get("severity") or 0),
         )
 
     def _model_area(self, place: int, area: float, reply: Reply | None) -> float | None:

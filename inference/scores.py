@@ -290,6 +290,8 @@ def _judged(
 
 
 ACCURACY = Measure("accuracy", "option_match", is_binary=True)
+OPTION_KINDS = ("mcq", "yes_no")
+"""Kinds of answers whose measure that is."""
 SAMA = Measure("sama", "sama")
 BERTSCORE_F1 = Measure("bertscore_f1", "caption_scores", "points")
 
@@ -389,6 +391,9 @@ class Verdict:
         model_area_px: The same after the model's own resize, where known.
         values: Measure -> value. The error of a count has its sign.
         options: Number of options; 0 where there are none.
+        clean_id: The row that this one is a copy of, with its picture corrupted; empty for none.
+        corruption: What was done to the picture; empty for nothing.
+        severity: How much of it, from 1; 0 for nothing.
     """
 
     id: str
@@ -411,6 +416,9 @@ class Verdict:
     model_area_px: float | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
     options: int = 0
+    clean_id: str = ""
+    corruption: str = ""
+    severity: int = 0
 
 
 def judge(asked: Sequence[Asked], settings: Settings) -> Iterator[tuple[Asked, str, Judged]]:

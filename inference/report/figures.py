@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from soubench.inference.breakdowns import (
     LetterBias,
     LetterUse,
+    drop_tables,
     letter_table,
     rate_table,
     size_tables,
@@ -58,6 +59,7 @@ def figures_of(section: Section, *, published: bool = False) -> Figures:
     )
     letters = _merged((run, _letters(run, section.name)) for run in section.runs)
     sizes = _merged((run, size_tables(run.verdicts, section.name)) for run in section.runs)
+    drops = _merged((run, drop_tables(run.verdicts, section.name)) for run in section.runs)
     rates = _merged((run, _rates(run, section.name)) for run in section.runs)
     charts = [
         *_score_charts(section, scores),
@@ -65,7 +67,7 @@ def figures_of(section: Section, *, published: bool = False) -> Figures:
         *_letter_charts(section),
         *_parameter_charts(section),
     ]
-    return Figures(_runs_table(section), scores, (*rates, *sizes, *letters), tuple(charts))
+    return Figures(_runs_table(section), scores, (*rates, *drops, *sizes, *letters), tuple(charts))
 
 
 def context_of(section: Section, run: ScoredRun, *, published: bool = False) -> Context:
@@ -95,6 +97,7 @@ def details_of(section: Section, run: ScoredRun) -> list[Table]:
     """Return the tables of a run beside its scores: what failed, sizes, letters."""
     return [
         *_rates(run, section.name),
+        *drop_tables(run.verdicts, section.name),
         *size_tables(run.verdicts, section.name),
         *_letters(run, section.name),
     ]

@@ -4,8 +4,10 @@ import csv
 import json
 import random
 import sys
+from dataclasses import replace
 
 import datasets
+import numpy as np
 import openpyxl
 import pytest
 from PIL import Image
@@ -17,7 +19,7 @@ from soubench.builders.sou.subsets import SUBSETS, Task
 from soubench.cli import main
 from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leaves
 from soubench.inference.backends.baselines import BASELINES
-from soubench.inference.breakdowns import letter_bias, size_tables
+from soubench.inference.breakdowns import drop_tables, letter_bias, size_tables
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.layouts import Context, groups_of, tables_of
 from soubench.inference.published_tables import published_rows
@@ -235,6 +237,49 @@ def test_size_bins_are_closed_above_and_take_only_tasks_about_one_object():
         "0 < area <= 64": "3",
         "144 < area <= 400": "2",
     }
+
+
+def test_a_corrupted_copy_is_held_against_its_clean_row():
+    def copy(i, of, right, corruption, severity, **more):
+        more = {"kind": "yes_no", "group": f"g{of}"} | more
+        row = verdict(i, right=right, task="NR", **more)
+        return replace(row, clean_id=str(of), corruption=corruption, severity=severity)
+
+    clean = [verdict(i, right=float(i < 3), group=f"g{i}", task="OC") for i in range(4)]
+    copies = [
+        copy(10, 0, 0.0, "gaussian_noise", 1),
+        copy(11, 1, 1.0, "gaussian_noise", 1),
+        copy(12, 2, 0.0, "gaussian_noise", 3),
+        copy(13, 3, 1.0, "occlusion", 2),
+        copy(14, 0, 0.0, "occlusion", 2),
+        copy(15, 99, 0.0, "occlusion", 2),  # its clean row was not asked
+        copy(16, 0, 0.5, "occlusion", 2, kind="box"),  # no answer by an option
+    ]
+    assert drop_tables(clean, "t") == []
+    (table,) = drop_tables([*copies, *clean], "t")
+    found = {
+        line.labels: [*(100 * cell.value for cell in line.cells[:3]), line.cells[3]]
+        for line in table.lines
+    }
+    assert found == {
+        ("gaussian noise", "1"): [100, 50, 50, "2"],  # rows 0 and 1
+        ("gaussian noise", "3"): [100, 0, 100, "1"],
+        ("gaussian noise", "all"): [100, pytest.approx(100 / 3), pytest.approx(200 / 3), "3"],
+        ("occlusion", "2"): [50, 50, 0, "2"],  # 3 became right, 0 became wrong
+        ("occlusion", "all"): [50, 50, 0, "2"],
+        # Row 0 has two copies and counts twice: 4 of 5 clean, 2 of 5 corrupted.
+        ("all", "all"): [pytest.approx(80), pytest.approx(40), pytest.approx(40), "5"],
+    }
+    drop = table.lines[-1].cells[2]
+    assert (drop.measure, drop.unit, drop.n, drop.clusters) == ("drop", "share", 5, 4)
+    # Pairs of one picture are drawn together: sums of differences by hand, over the same draws.
+    by_group = np.array([[2, 2], [1, 0], [1, 1], [1, -1]], dtype=float)
+    rng = np.random.default_rng(5)
+    drawn = by_group[rng.integers(4, size=(20_000, 4))].sum(axis=1)
+    low, high = np.quantile(drawn[:, 1] / drawn[:, 0], [0.025, 0.975])
+    assert drop.low == pytest.approx(low, abs=0.05)
+    assert drop.high == pytest.approx(high, abs=0.05)
+    assert "Copies left out since their clean rows were not asked: 1." in table.notes[1]
 
 
 # Through the command
