@@ -13,6 +13,7 @@ from soubench.inference.exports.training import (
     common,
     conversations,
     evaluated,
+    refuse_numeric_scale,
     settings_text,
     write_json_lines,
 )
@@ -36,6 +37,7 @@ def write(training: Training, target: Path) -> Exported:
         TrainError: The tool cannot do what the recipe asks.
     """
     recipe = training.recipe
+    refuse_numeric_scale(recipe, "LLaMA-Factory")
     if recipe.vision or set(recipe.language) != ALL_LINEAR:
         raise TrainError(
             f"recipe {recipe.name}: it trains vision = {list(recipe.vision)} and language = "

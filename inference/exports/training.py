@@ -79,16 +79,9 @@ def prepare(loaded: LoadedRows, recipe: str | None) -> Training:
         recipe: Name or TOML file; None for the first one for this dataset and config.
 
     Raises:
-        TrainError: No recipe is for these rows, it asks for what other trainers do not have, or
-            the rows cannot be trained on.
+        TrainError: No recipe is for these rows, or they cannot be trained on.
     """
     chosen = load_recipe(recipe) if recipe else _recipe_for(loaded)
-    if chosen.numeric_scale != 1:
-        raise TrainError(
-            f"recipe {chosen.name}: numeric_scale = {chosen.numeric_scale:g}, the scaled loss of "
-            "numeric tokens, is in soubench train alone. Train with that, or export a recipe "
-            "without it."
-        )
     chosen = replace(chosen, dataset=loaded.source, config=loaded.config, split=loaded.split)
     kept = [name for name in ("id", "image_id") if name in loaded.rows.column_names]
     labels = loaded.rows.select_columns(kept).to_list()
@@ -108,6 +101,19 @@ def prepare(loaded: LoadedRows, recipe: str | None) -> Training:
             split="validation",
         ),
     )
+
+
+def refuse_numeric_scale(recipe: Recipe, tool: str) -> None:
+    """Refuse a recipe that scales the loss of numeric tokens.
+
+    Raises:
+        TrainError: It does.
+    """
+    if recipe.numeric_scale != 1:
+        raise TrainError(
+            f"recipe {recipe.name}: numeric_scale = {recipe.numeric_scale:g}, the scaled loss of "
+            f"numeric tokens, is not in {tool}. Use soubench train, or export with --to ms-swift."
+        )
 
 
 def _recipe_for(loaded: LoadedRows) -> Recipe:

@@ -9,13 +9,19 @@ from soubench.inference.exports.training import (
     Training,
     common,
     evaluated,
+    refuse_numeric_scale,
     settings_text,
     target_regex,
 )
 
 
 def write(training: Training, target: Path) -> Exported:
-    """Write the folder."""
+    """Write the folder.
+
+    Raises:
+        TrainError: The tool cannot do what the recipe asks.
+    """
+    refuse_numeric_scale(training.recipe, "TRL")
     parts = [write_rows(rows, target / "data") for rows in _parts(training)]
     text = settings_text(training, "TRL", _settings(training))
     (target / "train.yaml").write_text(text, encoding="utf-8")

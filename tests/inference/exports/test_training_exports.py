@@ -1,6 +1,8 @@
 """What three trainers read: the conversations of sou-train with their pictures, and the recipe."""
 
 import json
+import sys
+import types
 
 import datasets
 import pytest
@@ -242,6 +244,25 @@ def test_a_text_that_looks_like_a_picture_is_refused(training, tmp_path):
     rows = replace(loaded, rows=loaded.rows.select([0]).map(disturbed))
     with pytest.raises(TrainError, match="holds <image>"):
         list(conversations(rows, tmp_path, Pictures(), ""))
+
+
+def test_ms_swift_gets_a_plugin_that_scales_numbers(built, tmp_path, monkeypatch):
+    flags = ["--recipe=shapes-minicpm-v-tuple-x1_5"]
+    folder = tmp_path / "out"
+    assert export("ms-swift", folder, *flags, dataset="primitive-shapes", config="tuple") == 0
+    settings = settings_of(folder)
+    assert settings["external_plugins"] == ["numeric_loss.py"]
+    # A stand-in for the tool, which does not install beside soubench.
+    swift, scales = types.ModuleType("swift"), types.ModuleType("swift.loss_scale")
+    scales.LossScale, scales.loss_scale_map = object, {}
+    monkeypatch.setitem(sys.modules, "swift", swift)
+    monkeypatch.setitem(sys.modules, "swift.loss_scale", scales)
+    exec((folder / "numeric_loss.py").read_text(encoding="utf-8"), {"__name__": "plugin"})
+    scale = scales.loss_scale_map[settings["loss_scale"]]()
+    parts, weights = scale.get_loss_scale("(128, 13.7) is 45")
+    assert parts == ["(", "128", ", ", "13", ".", "7", ") is ", "45"]
+    assert weights == [1.0, 1.5, 1.0, 1.5, 1.0, 1.5, 1.0, 1.5]
+    assert "multiplies the loss of numbers by 1.5" in (folder / "README.md").read_text()
 
 
 def test_shapes_go_to_trainers_too(built, tmp_path):
