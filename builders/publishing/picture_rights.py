@@ -78,8 +78,10 @@ def rights_of(dataset: str, subset: str, report: Mapping[str, Any]) -> PictureRi
 def rights_of_source(source: str, license_names: str) -> PictureRights:
     """Return what may be published of a source.
 
-    >>> rights_of_source("my-survey", "CC-BY-4.0").pictures_may_go
+    >>> rights_of_source("my-survey", "CC BY 4.0").pictures_may_go
     True
+    >>> rights_of_source("my-survey", "CC0-1.0, none stated").pictures_may_go
+    False
     >>> rights_of_source("visdrone", "CC-BY-4.0").pictures_may_go
     False
 
@@ -89,7 +91,9 @@ def rights_of_source(source: str, license_names: str) -> PictureRights:
     """
     if source in RIGHTS:
         return RIGHTS[source]
-    free = set(license_names.split(", ")) <= OPEN_LICENSES
+    # "CC BY 4.0" is what people write.
+    stated = {name.strip().replace(" ", "-").upper() for name in license_names.split(",")}
+    free = stated <= {name.upper() for name in OPEN_LICENSES}
     return PictureRights(
         source,
         license_names,
