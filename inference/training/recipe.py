@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from soubench.builders.errors import TrainError
+from soubench.inference.training.lora_targets import KINDS
 
 RECIPES_FILE = "recipes.toml"
 PARTS = ("vision", "language", "both")
@@ -248,5 +249,8 @@ def _check_ranges(recipe: Recipe) -> None:
             refuse(key, "a number above 0")
     if recipe.precision not in ("bfloat16", "float32"):
         refuse("precision", "bfloat16 or float32")
+    for key in ("vision", "language"):
+        if not set(getattr(recipe, key)) <= set(KINDS):
+            refuse(key, f"kinds of layers of {', '.join(KINDS)}")
     if not recipe.vision and not recipe.language:
         raise TrainError(f"recipe {recipe.name}: neither vision nor language is trained.")

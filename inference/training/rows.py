@@ -72,15 +72,31 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
     columns = set(rows.column_names)
     if not columns & set(PICTURE_COLUMNS):
         raise TrainError(
-            f"{recipe.dataset}: expected a column image or images; there are {', '.join(columns)}."
+            f"{recipe.dataset}: expected a column image or images; there are "
+            f"{', '.join(sorted(columns))}."
         )
+    if not len(rows):
+        raise TrainError(f"{recipe.dataset}, {recipe.config}, {recipe.split}: there are no rows.")
     if {"prompt", "completion"} <= columns:
+        for name in ("prompt", "completion"):
+            turns = rows.select_columns([name])[0][name]
+            if not isinstance(turns, list) or not all(_is_turn(turn) for turn in turns):
+                raise TrainError(
+                    f"{recipe.dataset}: expected the column {name} as a list of turns with role "
+                    f"and content, both texts; the first row has {turns!r:.80}."
+                )
         return rows
     if {"question", "target"} <= columns:
         return rows.map(_conversation, input_columns=["question", "target"], desc="conversations")
     raise TrainError(
         f"{recipe.dataset}: expected the columns prompt and completion, or question and target; "
         f"there are {', '.join(sorted(columns))}. Build sou-train rather than sou-vqa."
+    )
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, dict) and all(
+        isinstance(turn.get(key), str) for key in ("role", "content")
     )
 
 

@@ -24,6 +24,7 @@ import torch
 import transformers
 from peft import LoraConfig, PeftModel
 from transformers import TrainerCallback
+from transformers.trainer import TRAINER_STATE_NAME
 from trl import SFTConfig
 
 from soubench.builders.errors import TrainError, brief
@@ -108,6 +109,10 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     done = _finished(options)
     if done is not None:
         return done
+    held = rows.held_out.select(range(min(options.held_out_rows, len(rows.held_out))))
+    # Said now, not after the first checkpoint.
+    measure = measure_of(recipe.metric, held) if len(held) else None
+    config = _config(recipe, options, len(rows.train))
     model = _load_model(recipe)
     targets = lora_targets(model, recipe.vision, recipe.language)
     described["lora_targets"] = targets
@@ -115,34 +120,32 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     _write_settings(options.out, described)
     # The LoRA is drawn when the trainer is made: the same one for the same seed.
     hf.set_seed(options.seed)
-    trainer = NumericSFTTrainer(
-        model=model,
-        args=_config(recipe, options, len(rows.train)),
-        train_dataset=rows.train,
-        processing_class=processor,
-        peft_config=LoraConfig(
-            r=recipe.lora_rank,
-            lora_alpha=recipe.lora_alpha,
-            lora_dropout=recipe.lora_dropout,
-            target_modules=targets,
-            task_type="CAUSAL_LM",
-        ),
-        numeric_scale=recipe.numeric_scale,
-    )
-    held = rows.held_out.select(range(min(options.held_out_rows, len(rows.held_out))))
-    # Said now, not after the first checkpoint.
-    measure = measure_of(recipe.metric, held) if len(held) else None
-    if measure is not None:
-        trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
     try:
-        trainer.train(resume_from_checkpoint=any(options.out.glob("checkpoint-*")))
+        trainer = NumericSFTTrainer(
+            model=model,
+            args=config,
+            train_dataset=rows.train,
+            processing_class=processor,
+            peft_config=LoraConfig(
+                r=recipe.lora_rank,
+                lora_alpha=recipe.lora_alpha,
+                lora_dropout=recipe.lora_dropout,
+                target_modules=targets,
+                task_type="CAUSAL_LM",
+            ),
+            numeric_scale=recipe.numeric_scale,
+        )
+        if measure is not None:
+            trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
+        trainer.train(resume_from_checkpoint=_last_checkpoint(options.out))
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
         raise TrainError(
             f"{recipe.name}: the device's memory is too small for per_device_batch = "
             f"{recipe.per_device_batch} and max_pixels = {recipe.max_pixels or 'the processor`s'}. "
-            "Lower one of them; effective_batch keeps the step's rows the same."
+            "Lower one of them (effective_batch keeps the step's rows the same), or choose a "
+            "smaller model."
         ) from error
     logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     trainer.accelerator.wait_for_everyone()
@@ -236,6 +239,17 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
             f"out over {world} processes of per_device_batch = {recipe.per_device_batch}. Change "
             "one of the two."
         )
+    if torch.cuda.device_count() > 1 and world == 1:
+        raise TrainError(
+            f"there are {torch.cuda.device_count()} GPUs and one process. Start one process per "
+            "GPU (torchrun --nproc_per_node N -m soubench train ..), or let it see one GPU "
+            "(CUDA_VISIBLE_DEVICES=0)."
+        )
+    if recipe.scheduler not in set(hf.SchedulerType):
+        raise TrainError(
+            f"recipe {recipe.name}: scheduler: expected one of "
+            f"{', '.join(hf.SchedulerType)}, got {recipe.scheduler!r}."
+        )
     steps_per_epoch = max(1, -(-n // recipe.effective_batch))
     total = recipe.max_steps or max(1, round((recipe.epochs or 1) * steps_per_epoch))
     on_gpu = torch.cuda.is_available()
@@ -327,9 +341,9 @@ class _Judging(TrainerCallback):
         self._rows, self._recipe, self._out = rows, recipe, out
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        # The LoRA adds nothing yet: this is the model as it came.
-        if state.global_step == 0:
-            self._judge(state)
+        # At step 0 the LoRA adds nothing: this is the model as it came. Later, it is a checkpoint
+        # after which the run was stopped, perhaps before it was judged.
+        self._judge(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
         self._judge(state)
@@ -371,6 +385,19 @@ def _choose(out: Path, measure: Measure | None, last: int) -> int:
 
 def _checkpoint(out: Path, step: int) -> Path:
     return out / f"checkpoint-{step}"
+
+
+def _last_checkpoint(out: Path) -> str | None:
+    """Return the last checkpoint that was written to its end; None without any."""
+    complete = []
+    for path in out.glob("checkpoint-*"):
+        try:
+            # Written last.
+            state = json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        complete.append((state["global_step"], str(path)))
+    return max(complete)[1] if complete else None
 
 
 def _merge(recipe: Recipe, out: Path, step: int) -> None:

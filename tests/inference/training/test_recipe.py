@@ -79,6 +79,10 @@ def test_parts_of_a_recipe():
         ('extends = "sou-train-driving"\nname = "x"', "there is no setting 'name'"),
         ('extends = "sou-train-driving"\nnot_in_paper = "x"', "expected setting = reason"),
         ('extends = "sou-train-driving"\nvision = "attention"', "expected a list of texts"),
+        (
+            'extends = "sou-train-driving"\nvision = ["atention"]',
+            "vision: expected kinds of layers of attention, mlp, mlp-up-down, got",
+        ),
         ("a = [", "expected a recipe in TOML"),
     ],
 )

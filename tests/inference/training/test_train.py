@@ -5,10 +5,12 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 import datasets
+import PIL.Image
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -302,6 +304,9 @@ def test_the_command_trains_judges_merges_and_goes_on(
     for name in ("checkpoint-6", "merged"):
         shutil.rmtree(stopped / name)
     (stopped / "result.json").unlink()
+    # Of the last checkpoint only a part was written.
+    (stopped / "checkpoint-6").mkdir()
+    (stopped / "checkpoint-6" / "trainer_state.json").write_text('{"global_st')
     del judged["6"]
     (stopped / "held_out.json").write_text(json.dumps(judged))
     assert run(short, tiny, stopped, "--numeric-scale", "2.5") == 0
@@ -311,6 +316,46 @@ def test_the_command_trains_judges_merges_and_goes_on(
     # Another setting is another run.
     assert run(short, tiny, stopped, "--numeric-scale", "1.5") == 2
     assert "recipe.numeric_scale was 2.5 there and is 1.5 now" in capsys.readouterr().err
+
+
+KILLED = """
+import os, signal, sys
+from soubench.cli import main
+from soubench.inference.training import train
+
+judge = train._Judging._judge
+
+def killed(self, state):
+    if state.global_step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    judge(self, state)
+
+train._Judging._judge = killed
+main(sys.argv[1:])
+"""
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_end(
+    short, tiny_vlm, shapes, installed_metrics, tmp_path
+):
+    tiny = tiny_vlm("llava")
+    flags = ["--save-steps", "3", "--held-out-rows", "1"]
+    named = ["train", str(short), "--out", str(tmp_path / "killed"), "--model", str(tiny)]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *named, *flags],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "result.json").exists()
+    assert run(short, tiny, tmp_path / "killed") == 0
+    assert run(short, tiny, tmp_path / "whole") == 0
+    results = [json.loads((tmp_path / n / "result.json").read_text()) for n in ("killed", "whole")]
+    for key in ("steps", "loss", "held_out", "chosen"):
+        assert results[0][key] == results[1][key]
+    models = [load(tmp_path / name / "merged") for name in ("killed", "whole")]
+    for a, b in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_two_processes_train_as_one(short, tiny_vlm, shapes, installed_metrics, tmp_path):
@@ -382,6 +427,47 @@ def test_rows_that_cannot_be_trained_on_are_told(built, tiny_vlm, tmp_path, caps
     flags = ["--dataset", "sou-vqa", "--model", str(tiny_vlm("llava")), "--out", out]
     assert main(["train", "sou-train-visdrone", *flags]) == 2
     assert "there is no split 'train'" in capsys.readouterr().err
+
+
+def test_columns_that_are_missing_or_odd_are_told(short, tiny_vlm, tmp_path, capsys):
+    image = PIL.Image.new("RGB", (8, 8))
+    turn = [{"role": "user", "content": "?"}]
+    for columns, says in (
+        ({"prompt": [turn], "completion": [turn]}, "expected a column image or images; there are"),
+        ({"image": [image], "question": ["?"]}, "or question and target; there are id, image, que"),
+        ({"image": [image], "prompt": ["?"], "completion": ["!"]}, "prompt as a list of turns"),
+        (
+            {"image": [image], "prompt": [turn], "completion": [[{"role": "assistant"}]]},
+            "completion as a list of turns",
+        ),
+    ):
+        folder = tmp_path / f"rows-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        datasets.Dataset.from_dict(columns).to_parquet(folder / "train.parquet")
+        own = tmp_path / "own.toml"
+        own.write_text(f'extends = "{RECIPE}"\nconfig = "default"\n')
+        assert run(own, tiny_vlm("llava"), tmp_path / "run", "--dataset", folder) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_several_gpus_and_one_process_are_refused(
+    short, tiny_vlm, shapes, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert run(short, tiny_vlm("llava"), tmp_path / "run") == 2
+    assert "torchrun --nproc_per_node" in capsys.readouterr().err
+
+
+def test_an_unknown_schedule_or_metric_is_told(tiny_vlm, shapes, tmp_path, capsys):
+    own = tmp_path / "own.toml"
+    for line, says in (
+        ('scheduler = "cosin"', "scheduler: expected one of linear, cosine"),
+        ('metric = "accuracy"', "metric: expected one of sama, sama"),
+    ):
+        own.write_text(f'extends = "{RECIPE}"\n{line}\n')
+        assert run(own, tiny_vlm("llava"), tmp_path / "run") == 2
+        assert says in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
 
 
 def test_out_of_memory_names_the_setting(short, tiny_vlm, shapes, tmp_path, capsys, monkeypatch):
