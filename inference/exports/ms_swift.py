@@ -46,9 +46,9 @@ class NumericLossScale(LossScale):
 loss_scale_map["numeric"] = NumericLossScale
 '''
 SCALED_README = """\
-`numeric_loss.py` multiplies the loss of numbers by {scale:g}, over the number of labelled tokens, as
-`soubench train` does. Here digits are cut from the rest of a text before it becomes tokens, and the
-loss on the held-out rows is scaled, too.
+`numeric_loss.py` multiplies the loss of numbers by {scale:g}, over the number of labelled tokens,
+as `soubench train` does. Here digits are cut from the rest of a text before it becomes tokens, and
+the loss on the held-out rows is scaled, too.
 
 """
 

@@ -45,7 +45,7 @@ class Training:
         """What the READMEs of all trainers say of the rows and the recipe."""
         reasons = [f"- {key}: {why}." for key, why in (self.recipe.not_in_paper or {}).items()]
         if self.recipe.substitute_for:
-            reasons.append(f"- model: in place of {self.recipe.substitute_for}.")
+            reasons.append(f"- {self.recipe.model} stands in for {self.recipe.substitute_for}.")
         return {
             "recipe": self.recipe.name,
             "model": self.recipe.model,
@@ -188,7 +188,16 @@ def settings_text(training: Training, title: str, settings: Sequence[Setting]) -
 
 
 def common(recipe: Recipe) -> list[Setting]:
-    """Return what is called the same in ``transformers``' trainer and so in all three."""
+    """Return what is called the same in ``transformers``' trainer and so in all three.
+
+    Raises:
+        TrainError: The rows of a step cannot be divided into those that a device takes at a time.
+    """
+    if recipe.effective_batch % recipe.per_device_batch:
+        raise TrainError(
+            f"recipe {recipe.name}: effective_batch = {recipe.effective_batch} must be a multiple "
+            f"of per_device_batch = {recipe.per_device_batch}."
+        )
     length = (
         Setting("max_steps", recipe.max_steps, "max_steps")
         if recipe.max_steps

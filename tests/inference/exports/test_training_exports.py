@@ -223,6 +223,16 @@ def test_what_a_trainer_cannot_do_is_refused(training, tmp_path, capsys, to, fla
     assert not (tmp_path / "out").exists()
 
 
+def test_a_step_that_cannot_be_divided_is_refused(training, tmp_path, capsys):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('extends = "sou-train-visdrone"\nper_device_batch = 3\n')
+    assert export("ms-swift", tmp_path / "out", f"--recipe={recipe}") == 2
+    assert (
+        "effective_batch = 8 must be a multiple of per_device_batch = 3" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_config_without_a_recipe_names_those_there_are(training, tmp_path, capsys):
     assert export("ms-swift", tmp_path / "out", config="a-visdrone-ce") == 2
     assert "--recipe (sou-train-driving, sou-train-visdrone" in capsys.readouterr().err
