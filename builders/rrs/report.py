@@ -8,11 +8,12 @@ from typing import Any
 
 import PIL
 
-from soubench.builders.rrs.build import Row, RrsBuild
+from soubench.builders.rrs.build import LETTERS, Row, RrsBuild
 from soubench.builders.rrs.taxonomy import LEAF_TASKS, SCORINGS, SUB_DIMENSIONS, Task
 
 TERMS_SHOWN = 20
 MESSAGES_SHOWN = 10
+ANSWER_SHOWN = 100
 STOP_WORDS = frozenset(
     re.findall(
         "[a-z]+",
@@ -63,7 +64,12 @@ REASONS: Mapping[str, str] = {
     "object_id": "two objects have one id",
     "occlusion_would_hide_the_evidence": "what the answer rests on would be hidden, or is unknown",
     "pair_sizes_differ": "the two pictures differ in size",
+    "picture_empty": "a picture file without bytes",
     "picture_missing": "there is no such picture file",
+    "picture_mode_unsupported": "a picture whose pixels have no fixed way to 8-bit RGB",
+    "picture_too_large": "a picture over the limit of pixels",
+    "picture_truncated": "a picture file that is cut short",
+    "picture_unreadable": "no picture, or a damaged one",
     "pool_has_no_other_word": "no other word in the build to be a wrong option",
     "quad_outside": "an oriented box leaves its picture",
     "unknown_task": "a task that the taxonomy does not have",
@@ -82,7 +88,8 @@ def report(result: RrsBuild) -> dict[str, Any]:
         no; ``formats``, ``terms``, ``lengths``: the statistics of the paper's Fig. 2;
         ``corruptions``: kind -> severity -> rows; ``distractor_counts``; ``pools``;
         ``human_verified`` rows; ``licenses`` and ``origins`` of pictures, and
-        ``source_licenses``: origin -> the licences that its records state.
+        ``source_licenses``: origin -> the licences that its records state; ``examples``: leaf task
+        -> its first row's ``id``, ``question``, ``options`` and ``answer``.
     """
     rows = result.rows
     by_task: dict[Task, list[Row]] = {task: [] for task in Task}
@@ -144,6 +151,16 @@ def report(result: RrsBuild) -> dict[str, Any]:
         "source_licenses": {
             source: sorted({r.license for r in records if r.source == source})
             for source in sorted({record.source for record in records})
+        },
+        "examples": {
+            task.value: {
+                "id": of[0].id,
+                "question": of[0].draft.question,
+                "options": list(of[0].options),
+                "answer": of[0].answer,
+            }
+            for task, of in by_task.items()
+            if of
         },
     }
 
@@ -279,6 +296,12 @@ def card_text(data: Mapping[str, Any]) -> str:
         "",
         "Most frequent terms: " + ", ".join(f"{w} {n}" for w, n in data["terms"].items()) + ".",
         "",
+        "### Examples",
+        "",
+        "| task | row | question | options | answer |",
+        "|---|---|---|---|---|",
+        *(_example_line(task, shown) for task, shown in data["examples"].items()),
+        "",
     ]
     if data["corruptions"]:
         lines += [
@@ -319,6 +342,19 @@ def card_text(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _example_line(task: str, shown: Mapping[str, Any]) -> str:
+    answer = shown["answer"]
+    cells = (
+        task,
+        f"`{shown['id']}`",
+        shown["question"],
+        ", ".join(f"{letter}: {o}" for letter, o in zip(LETTERS, shown["options"], strict=False)),
+        answer if len(answer) <= ANSWER_SHOWN else f"{answer[:ANSWER_SHOWN]}..",
+    )
+    # Texts are the records' own.
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+
+
 def _distractors_text(data: Mapping[str, Any]) -> str:
     if data["distractors"] != "sdfs":
         return "Wrong options that are words are random draws from their pools: SDFS was not used."
@@ -327,7 +363,7 @@ def _distractors_text(data: Mapping[str, Any]) -> str:
     return (
         f"Wrong options that are words were filtered by SDFS with `{data['clip']}` in "
         f"{counts['filtered']} rows; with a smaller cut than a quarter at either end, for want of "
-        f"options: {shrunk}. The cosines are kept in `similarities.json`."
+        f"options: {shrunk}. The cosines are kept in `manifest.json`."
     )
 
 

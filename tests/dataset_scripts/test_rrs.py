@@ -214,6 +214,13 @@ def test_card_tells_of_this_build(cache):
     assert "CC0-1.0" in card.text
     assert "SDFS was not used" in card.text
     assert sum(report["formats"].values()) == report["rows"]
+    first = {row["task"]: row for row in reversed(rows_of(cache))}
+    for task, row in first.items():
+        (line,) = [
+            li for li in card.text.splitlines() if li.startswith(f"| {task} | `{row['id']}`")
+        ]
+        assert row["question"] in line
+        assert all(option in line for option in row["options"])
     assert report["human_verified"] == report["rows"]
     with Image.open(home_of(cache) / "sheets" / "test.png") as sheet:
         assert sheet.width > 500

@@ -1,6 +1,7 @@
 """Build rrs."""
 
 import argparse
+from importlib.resources import files
 from pathlib import Path
 
 from soubench.commands import Commands, pairs, positive
@@ -14,7 +15,13 @@ def add_parser(datasets: Commands) -> None:
         "--records",
         metavar="FILE_OR_DIR",
         type=Path,
-        help="records of pictures and what is known of them (see record.schema.json)",
+        help="records of pictures and what is known of them (see --print-schema)",
+    )
+    build.add_argument(
+        "--print-schema",
+        action=_PrintSchema,
+        nargs=0,
+        help="print the format of a record as a JSON Schema, and exit",
     )
     build.add_argument(
         "--source",
@@ -75,6 +82,14 @@ def add_parser(datasets: Commands) -> None:
     add_common(build)
     add_max_pixels(build)
     build.set_defaults(command=_build)
+
+
+class _PrintSchema(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from soubench.builders.rrs.record import SCHEMA_FILE
+
+        print((files("soubench.builders.rrs") / SCHEMA_FILE).read_text(encoding="utf-8"), end="")
+        parser.exit()
 
 
 def _build(args: argparse.Namespace) -> None:

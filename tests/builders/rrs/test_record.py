@@ -357,3 +357,11 @@ def test_turned_gray_and_transparent_pictures_are_asked_about_as_upright_rgb(fol
     for row in rows:
         (image,) = row["images"]
         assert (image.mode, image.size, image.format) == ("RGB", (48, 64), "PNG")
+
+
+def test_authors_can_print_the_schema(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["build", "rrs", "--print-schema"])
+    assert stopped.value.code == 0
+    shipped = (files("soubench.builders.rrs") / SCHEMA_FILE).read_text(encoding="utf-8")
+    assert capsys.readouterr().out == shipped
