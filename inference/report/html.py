@@ -1,5 +1,6 @@
 """Tables of scores as HTML."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -43,7 +44,9 @@ def _block(table: Table, labels: Sequence[str], lines: Sequence[Line], runs: Seq
         )
     for line in lines:
         label = line.labels[-1]
-        cells = f'<th scope="row">{_swatch(label, runs)}{escape(label)}</th>'
+        # Names of models are long words; they may break where their parts end.
+        name = re.sub(r"([:/_-])(?=.)", r"\1<wbr>", escape(label))
+        cells = f'<th scope="row">{_swatch(label, runs)}{name}</th>'
         for cell in line.cells:
             small = table.interval(cell, "–")
             below = f"<small>{escape(small)}</small>" if small else ""
