@@ -26,7 +26,7 @@ DEMO = "data/demo/test-00000-of-00001.parquet"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A build of two sources, one with an open license, one of gray pictures without any."""
+    """A build of four sources: two with open licenses, one of gray pictures without any."""
     home = tmp_path_factory.mktemp("rrs")
     path = write_demo_records(home / "sites", sites=6, pairs=2)
     records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -36,6 +36,9 @@ def home(tmp_path_factory):
         with Image.open(path.parent / record["images"][0]) as image:
             image.convert("L").save(path.parent / gray)
         record["images"][0] = str(gray)
+    # Names of sources are the users' own.
+    records[1] |= {"source": "..", "license": "CC BY 4.0"}
+    records[3] |= {"source": "a/b *\N{SNOWMAN}", "license": "CC0-1.0"}
     path.write_text("\n".join(map(json.dumps, records)))
     datasets.config.HF_DATASETS_CACHE = home / "cache"
     options = [f"--records={path}", "--distractors=random", "--workers=1"]
@@ -76,7 +79,9 @@ def test_every_config_is_there_and_a_filter_of_the_same_files(home):
     card = (home / "full" / "README.md").read_text()
     for said in ("- task\n    - ==\n    - VG", "- sub_dimension\n    - ==\n    - robustness"):
         assert said in card
-    assert sorted(p.name for p in (home / "full" / "data").iterdir()) == ["demo", "survey"]
+    data = [p.parent for p in (home / "full" / "data").rglob("*.parquet")]
+    assert {p.parent.name for p in data} == {"data"}
+    assert {p.name for p in data} == {"%2E%2E", "a%2Fb %2A%E2%98%83", "demo", "survey"}
 
 
 def test_each_picture_is_stored_once(home):
