@@ -44,7 +44,7 @@ MEASURES = {
     "rotation_rmse": "rotation RMSE, degrees",
 }
 """Measure -> label, in the order of Tables S1 and S3."""
-INTERVALS_NOTE = "In brackets 95 % intervals (bootstrap over groups of pictures)."
+INTERVALS_NOTE = "Beside or below each score its 95 % interval (bootstrap over groups of pictures)."
 
 
 @dataclass(frozen=True, slots=True)

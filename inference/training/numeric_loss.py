@@ -62,6 +62,16 @@ class NumericSFTTrainer(SFTTrainer):  # type: ignore[misc]  # trl ships no types
         self.numeric_scale = numeric_scale
         self._is_numeric = torch.zeros(size, dtype=torch.bool)
         self._is_numeric[ids] = True
+        self._noted: dict[str, tuple[float, int]] = {}
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, D102
+        # A run's own card is written at its end.
+        pass
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, D102
+        means = {name: total / n for name, (total, n) in self._noted.items() if n}
+        self._noted.clear()
+        super().log(logs | means, *args, **kwargs)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, D102
         if not self.model.training:
@@ -85,7 +95,8 @@ class NumericSFTTrainer(SFTTrainer):  # type: ignore[misc]  # trl ships no types
         return super().compute_loss(scaled, inputs, *args, **kwargs)
 
     def _note(self, name: str, log_probs: torch.Tensor, wanted: torch.Tensor) -> None:
-        total = self.accelerator.gather_for_metrics((log_probs * wanted).sum()).sum()
-        n = self.accelerator.gather_for_metrics(wanted.sum()).sum()
-        if n > 0:
-            self._metrics["train"][name].append((-total / n).item())
+        """Add up what is logged next, over all processes."""
+        sums = torch.stack([-(log_probs * wanted).sum().double(), wanted.sum().double()])
+        total, n = self.accelerator.reduce(sums, reduction="sum").tolist()
+        before = self._noted.get(name, (0.0, 0))
+        self._noted[name] = before[0] + total, before[1] + int(n)

@@ -173,7 +173,9 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
 
 
 def _check_report_to(name: str) -> None:
-    if name != "none" and find_spec(name) is None:
+    found = None if name == "none" else find_spec(name)
+    # A folder of that name in the current one is no library.
+    if name != "none" and (found is None or found.origin is None):
         raise TrainError(
             f'--report-to {name} needs more than is installed: pip install "soubench[{name}]".'
         )

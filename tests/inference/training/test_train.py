@@ -165,6 +165,7 @@ def test_scale_1_is_the_plain_trainer_to_the_last_bit(tiny_vlm, shapes, tmp_path
     ours.train()
     assert losses(plain) == losses(ours)
     assert len(losses(ours)) == 20
+    assert losses(ours, "plain_loss") == pytest.approx(losses(ours), rel=1e-5)
     for (name, a), (_, b) in zip(
         plain.model.named_parameters(), ours.model.named_parameters(), strict=True
     ):
@@ -236,9 +237,10 @@ def test_the_batch_may_be_split_at_will(tiny_vlm, shapes, tmp_path):
             numeric_scale=3.5,
         )
         trainer.train()
-        runs.append(losses(trainer))
+        runs.append([losses(trainer, key) for key in ("loss", "plain_loss", "numeric_loss")])
     for other in runs[1:]:
-        assert other == pytest.approx(runs[0], abs=2e-4)
+        for one, another in zip(other, runs[0], strict=True):
+            assert one == pytest.approx(another, abs=2e-4)
 
 
 @pytest.fixture(scope="session")
