@@ -239,6 +239,17 @@ def test_an_exported_folder_is_pushed_as_it_is_unless_its_pictures_may_not_go(
         assert hub.content(files[path]) == (folder / path).read_bytes()
 
 
+def test_pictures_whose_records_state_an_open_license_go_out(hub, client, push, built, tmp_path):
+    out, _ = push("rrs", "org/open-sites")
+    assert "Without the pictures" not in out
+    folder = tmp_path / "rrs"
+    client(clients.export, "rrs", folder, cache=built / "cache")
+    push(folder, "org/open-folder", cache=tmp_path)
+    for repo_id in ("org/open-sites", "org/open-folder"):
+        _, found = client(clients.digests, repo_id, "perception-object", streaming=True)
+        assert found["test"][0] == found["test"][1] > 0
+
+
 def test_tags_stay_what_they_are(hub, client, push, built):
     repo_id = "org/tags"
     push("my-set", repo_id, "--tag", "v1.0.0")
