@@ -230,6 +230,7 @@ def predict(
         RunError: The RUN folder holds another run; nothing can be answered; the first requests of
             this start, or too many in a row, failed. What was answered is kept.
     """
+    _check_frame(planned, backend)
     description = describe(planned, backend)
     everything = planned.keys()
     with RunFolder.create_or_resume(planned.options.out, description) as run:
@@ -347,6 +348,20 @@ def _requests(
             stratum_of(row),
             frame,
         )
+
+
+def _check_frame(planned: Plan, backend: Backend) -> None:
+    """Check that coordinates can be said in the frame asked for, before anything is written.
+
+    The first rows may have none, and the run would stop later on.
+    """
+    columns, coords = list(planned.loaded.picture_columns), planned.options.coords
+    if coords == "pixel" or not planned.chosen:
+        return
+    first = planned.chosen[0]
+    stored = planned.loaded.undecoded().select_columns(columns)
+    pictures = pictures_of(stored[first], columns) if columns else ()
+    _frame(coords, backend, pictures, str(planned.light[first]["id"])).scales()
 
 
 def _frame(coords: Coords, backend: Backend, pictures: Sequence[Picture], row_id: str) -> Frame:

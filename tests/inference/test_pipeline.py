@@ -271,8 +271,10 @@ def test_boxes_are_asked_in_the_pixels_that_the_model_sees(built, tiny_vlm, tmp_
 def test_model_pixels_are_refused_where_the_processor_cuts_pictures(
     built, tiny_vlm, tmp_path, capsys
 ):
-    command = ["predict", "sou-vqa", "aerial-ol", f"--model={tiny_vlm('llava')}"]
+    # Also where the first rows have no coordinates.
+    command = ["predict", "sou-vqa", "aerial", f"--model={tiny_vlm('llava')}"]
     assert main([*command, "--coords=model-pixel", f"--out={tmp_path / 'r'}"]) == 2
+    assert not (tmp_path / "r").exists()
     error = capsys.readouterr().err.splitlines()[-1]
     assert "its processor cuts or pads it" in error
     assert "Use --coords norm1000, unit or pixel." in error
