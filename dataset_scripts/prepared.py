@@ -122,7 +122,8 @@ def prepare_and_publish(
         configs: Config -> split -> its rows.
         report: What the build did; kept as ``report.json`` beside the pictures.
         report_text: The same for a person; kept as ``report.txt``.
-        manifest: What the build is made of; kept as ``manifest.json`` there, too.
+        manifest: What the build is made of; kept as ``manifest.json`` there, too, with the
+            features of the rows.
         fingerprint: Hash of the build.
         staged: The staging folder, with the pictures in ``build/``.
         cache: The datasets cache.
@@ -140,7 +141,8 @@ def prepare_and_publish(
         json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     (folder / "report.txt").write_text(report_text + "\n", encoding="utf-8")
-    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    described = dict(manifest) | {"features": builder.FEATURES.to_dict()}
+    (folder / MANIFEST).write_text(json.dumps(described), encoding="utf-8")
     for name, rows in tqdm(configs.items(), desc="preparing configs", unit=" configs"):
         _prepare(builder, name, rows, fingerprint, staged / "cache")
     publish(

@@ -60,9 +60,16 @@ def _conversation_problems(everything: pa.Table, prompts: Prompts) -> Iterator[P
                 yield Problem(row["id"], name, f"expected {expected!r:.200}")
 
 
+def knows_words(manifest: Mapping[str, Any], prompt: Path | None) -> bool:
+    """Say whether the prompt file is the one that the rows were made with."""
+    return bool(load_prompts(prompt).digest == manifest["head"]["prompts"])
+
+
 def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
-    """Return name, hash and size of a row's picture; nothing for the outlined copy."""
-    if row["task"] == Task.OL:
-        return []
+    """Return name, hashes and size of a row's picture."""
     found = manifest["pictures"].get(row["subset"], {}).get(row["image_id"])
-    return [found] if found else []
+    if not found:
+        return []
+    outlined = row["task"] == Task.OL
+    made = found["marked_sha256" if outlined else "plain_sha256"]
+    return [{**found, "as_is": found["as_is"] and not outlined, "made_sha256": made}]

@@ -1,7 +1,7 @@
 """Verify a dataset: builds in the local cache, and exported folders."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
+from datasets import Features
 from datasets.naming import filenames_for_dataset_split
+from huggingface_hub import DatasetCardData
 
 from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
 from soubench.builders.publishing.dataset_cache import build_folder, is_live
+from soubench.builders.publishing.export import with_names
 from soubench.builders.publishing.export_folder import (
     FileSet,
     Manifest,
@@ -42,15 +45,20 @@ Tables = Mapping[str, Mapping[str, pa.Table]]
 
 
 class Verifier(Protocol):
-    """What a dataset knows of itself: a module with these two functions."""
+    """What a dataset knows of itself: a module with these functions."""
 
     def problems(
         self, tables: Tables, manifest: Mapping[str, Any], prompt: Path | None
     ) -> Iterator[Problem]:
         """Yield what is wrong with the rows."""
 
+    def knows_words(self, manifest: Mapping[str, Any], prompt: Path | None) -> bool:
+        """Say whether the prompt file is the one that the rows were made with."""
+
     def pictures_of(self, manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
         """Return ``file_name``, ``sha256`` and ``as_is`` of each of a row's pictures.
+
+        Those that are not the source's own file may have ``made_sha256``.
 
         ``row`` has ``id``, ``split`` and, where there are such columns, ``subset``, ``image_id``
         and ``task``. Nothing where that is not known, as of a copy that was drawn on.
@@ -67,13 +75,25 @@ VERIFIERS: Mapping[str, Verifier] = {
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One dataset that was verified: where it lies, its configs and rows, what is wrong."""
+    """One dataset that was verified.
+
+    Attributes:
+        dataset: Its name.
+        folder: Where it lies.
+        fingerprint: What its manifest says; empty where that cannot be read.
+        configs: Its configs.
+        rows: Rows of the largest of them.
+        problems: What is wrong.
+        notes: What was not checked.
+    """
 
     dataset: str
     folder: Path
+    fingerprint: str
     configs: list[str]
     rows: int
     problems: list[Problem]
+    notes: list[str]
 
 
 def verify_dataset(
@@ -112,8 +132,11 @@ def verify_dataset(
             f"{there}{target} is not built in {cache}: run soubench build {target} first, or give "
             "the folder of an export."
         )
+    everywhere = {config for configs in live.values() for config in configs}
     return [
-        _verify_build(build_folder(cache, target, digest), configs, prompt, pictures=pictures)
+        _verify_build(
+            build_folder(cache, target, digest), configs, everywhere, prompt, pictures=pictures
+        )
         for digest, configs in live.items()
     ]
 
@@ -123,25 +146,39 @@ def _verifier(dataset: str) -> Verifier:
 
 
 def _verify_build(
-    folder: Path, configs: Mapping[str, Path], prompt: Path | None, *, pictures: bool
+    folder: Path,
+    configs: Mapping[str, Path],
+    everywhere: Collection[str],
+    prompt: Path | None,
+    *,
+    pictures: bool,
 ) -> Verified:
     name = folder.parent.name
     problems: list[Problem] = []
     tables: dict[str, dict[str, pa.Table]] = {}
+    described: dict[str, Any] = {}
     try:
         described = _described(folder / MANIFEST)
-        tables = {config: _prepared(name, path) for config, path in configs.items()}
+        # Configs that a newer build has taken over are there under its fingerprint.
+        for config in sorted(set(described.get("views", ())) - set(everywhere)):
+            problems.append(Problem("", "config", f"{config} is missing"))
+        features = Features.from_dict(described["features"])
+        for config, path in configs.items():
+            info = datasets.DatasetInfo.from_directory(str(path))
+            tables[config] = _prepared(name, path, info)
+            problems += _info_problems(config, info, features, _lengths(tables[config]))
         without = {c: {s: _rows_only(t) for s, t in of.items()} for c, of in tables.items()}
         problems += _verifier(name).problems(without, described, prompt)
         problems += _cached_pictures(name, tables, described, pictures=pictures)
     except _DAMAGE as error:
         problems.append(_damaged(folder, error))
-    return Verified(name, folder, list(configs), _most_rows(tables), problems)
+    return _verified(name, folder, described, tables, prompt, problems)
 
 
 def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Verified:
     problems: list[Problem] = []
     tables: dict[str, dict[str, pa.Table]] = {}
+    described: dict[str, Any] = {}
     dataset = folder.name
     try:
         export = load_manifest(folder)
@@ -156,12 +193,35 @@ def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Veri
             parts = [sets[s.folder, s.split] for s in export.sets_of(view)]
             tables.setdefault(view.config, {})[view.split] = _viewed(pa.concat_tables(parts), view)
         problems += _card_problems(folder, export)
+        features = Features.from_dict(described["features"])
+        if export.carries_names:
+            features = with_names(features)
+        problems += _feature_problems(folder, export, features)
         problems += _verifier(dataset).problems(tables, described, prompt)
         for s in export.sets:
             problems += _exported_pictures(folder, dataset, s, described, pictures=pictures)
     except _DAMAGE as error:
         problems.append(_damaged(folder, error))
-    return Verified(dataset, folder, list(tables), _most_rows(tables), problems)
+    return _verified(dataset, folder, described, tables, prompt, problems)
+
+
+def _verified(
+    dataset: str,
+    folder: Path,
+    described: Mapping[str, Any],
+    tables: Tables,
+    prompt: Path | None,
+    problems: list[Problem],
+) -> Verified:
+    notes: list[str] = []
+    if tables and not _verifier(dataset).knows_words(described, prompt):
+        notes.append(
+            "the words of its questions were not derived anew, since it was made with another "
+            "prompt file; name that one with --prompt."
+        )
+    fingerprint = str(described.get("fingerprint", ""))
+    rows = max((sum(_lengths(splits).values()) for splits in tables.values()), default=0)
+    return Verified(dataset, folder, fingerprint, list(tables), rows, problems, notes)
 
 
 _DAMAGE = (
@@ -204,13 +264,43 @@ def _described(path: Path) -> dict[str, Any]:
     return found
 
 
-def _most_rows(tables: Tables) -> int:
-    return max((sum(t.num_rows for t in splits.values()) for splits in tables.values()), default=0)
+def _lengths(splits: Mapping[str, pa.Table]) -> dict[str, int]:
+    return {split: table.num_rows for split, table in splits.items()}
 
 
-def _prepared(name: str, folder: Path) -> dict[str, pa.Table]:
+def _info_problems(
+    config: str, info: datasets.DatasetInfo, features: Features, lengths: Mapping[str, int]
+) -> Iterator[Problem]:
+    """Check what a config is said to be: types, names of classes, numbers of rows."""
+    said = info.features or {}
+    for name in sorted({*said, *features}):
+        if said.get(name) != features.get(name):
+            message = f"{config}: expected {features.get(name)}, got {said.get(name)}"
+            yield Problem("", f"features of {name}", message)
+    stated = {split: found.num_examples for split, found in (info.splits or {}).items()}
+    if stated != lengths:
+        message = f"{config}: {dict(stated)} rows are stated, there are {dict(lengths)}"
+        yield Problem("", "splits", message)
+
+
+def _feature_problems(folder: Path, export: Manifest, features: Features) -> Iterator[Problem]:
+    """Check what the card and the files themselves say that the rows are."""
+    head, _ = split_card((folder / "README.md").read_text(encoding="utf-8"))
+    data = DatasetCardData(**{k: head[k] for k in ("dataset_info", "configs") if k in head})
+    infos = datasets.info.DatasetInfosDict.from_dataset_card_data(data)
+    for config in dict.fromkeys(view.config for view in export.views):
+        lengths = {v.split: export.rows_of(v) for v in export.views if v.config == config}
+        info = infos.get(config) or datasets.DatasetInfo()
+        yield from _info_problems(config, info, features, lengths)
+    for path in (path for s in export.sets for path in s.paths):
+        found = Features.from_arrow_schema(pq.read_schema(folder / path))
+        own = {name: of for name, of in found.items() if name != CONFIG_COLUMN}
+        if own != features:
+            yield Problem("", "features", f"{path}: they are not those of the build")
+
+
+def _prepared(name: str, folder: Path, info: datasets.DatasetInfo) -> dict[str, pa.Table]:
     """Return the splits of a config of the cache, in their order."""
-    info = datasets.DatasetInfo.from_directory(str(folder))
     tables = {}
     for split, found in (info.splits or {}).items():
         files = filenames_for_dataset_split(
@@ -237,29 +327,43 @@ def _read_rows(folder: Path, s: FileSet) -> pa.Table:
 def _cached_pictures(
     dataset: str, tables: Tables, described: Mapping[str, Any], *, pictures: bool
 ) -> Iterator[Problem]:
-    """Check that every picture that rows refer to is there, and what it holds if asked to."""
+    """Check that every picture that rows refer to is there, and what it holds if asked to.
+
+    Configs repeat the rows of the largest, so a row of another one must have the same pictures.
+    """
     verifier = _verifier(dataset)
-    largest = max(tables, key=lambda config: sum(t.num_rows for t in tables[config].values()))
-    checked: set[str] = set()
-    for split, table in tables[largest].items():
+    ordered = sorted(tables, key=lambda config: -sum(_lengths(tables[config]).values()))
+    digests: dict[str, str] = {}
+    paths_of: dict[tuple[str, str], list[str]] = {}
+    for config, split, table in ((c, s, t) for c in ordered for s, t in tables[c].items()):
         for row in _identified(table, split):
+            paths = [cell["path"] for cell in row["cells"]]
+            if paths_of.setdefault((split, row["id"]), paths) is not paths:
+                if paths_of[split, row["id"]] != paths:
+                    message = f"{config} and {ordered[0]} have different pictures"
+                    yield Problem(row["id"], row["column"], message)
+                continue
             known = verifier.pictures_of(described, row)
-            if known and len(known) != len(row["cells"]):
+            if known and len(known) != len(paths):
                 yield _number_problem(row, known)
-            for i, cell in enumerate(row["cells"]):
-                path = cell["path"]
-                if path in checked:
-                    continue
-                checked.add(path)
-                if not Path(path).is_file():
-                    yield Problem(row["id"], row["column"], f"there is no file {path}")
-                elif pictures and _has_changed(Path(path), known[i : i + 1]):
-                    message = f"{path} has changed since the build"
+            for i, path in enumerate(paths):
+                if path not in digests:
+                    there = path is not None and Path(path).is_file()
+                    digests[path] = file_digest(Path(path)) if there and pictures else ""
+                    if not there:
+                        yield Problem(row["id"], row["column"], f"there is no file {path}")
+                expected = known[i] if i < len(known) else {}
+                if digests[path] and not _is_expected(digests[path], expected):
+                    message = f"{path} is not the picture of the build"
                     yield Problem(row["id"], row["column"], message)
 
 
-def _has_changed(path: Path, known: Sequence[Mapping[str, Any]]) -> bool:
-    return any(one["as_is"] and file_digest(path) != one["sha256"] for one in known)
+def _is_expected(digest: str, known: Mapping[str, Any]) -> bool:
+    """Say whether a file is the source's own, or the one that the build made of it, if known."""
+    if not known:
+        return True
+    expected = known["sha256"] if known["as_is"] else known.get("made_sha256")
+    return not expected or digest == expected
 
 
 def _exported_pictures(
@@ -314,7 +418,9 @@ def _byte_problems(row: Row, known: Sequence[Mapping[str, Any]]) -> Iterator[Pro
         yield _number_problem(row, known)
     else:
         for cell, picture in zip(row["cells"], known, strict=False):
-            if picture["as_is"] and sha256(cell["bytes"]).hexdigest() != picture["sha256"]:
+            # attach makes pictures anew, and checks their pixels: another encoder has other bytes.
+            attached = not picture["as_is"] and row.get("sha256")
+            if not attached and not _is_expected(sha256(cell["bytes"]).hexdigest(), picture):
                 yield Problem(row["id"], row["column"], "it is not the picture of the build")
 
 

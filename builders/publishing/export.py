@@ -163,10 +163,7 @@ def export_dataset(
     origin = _plan(manifest, splits, report, pictures=pictures, have_the_right=have_the_right)
     manifest.carries_names = any(s.withheld for s in manifest.sets)
     if manifest.carries_names:
-        named = NAME_FEATURES
-        if "images" in info.features:
-            named = {name: List(kind) for name, kind in named.items()}
-        info.features = Features({**info.features, **named})
+        info.features = with_names(info.features)
     columns = dict(info.features)
     if any(view.column == CONFIG_COLUMN for view in manifest.views):
         columns[CONFIG_COLUMN] = Value("string")
@@ -184,6 +181,13 @@ def export_dataset(
         shutil.copyfile(home / BUILD_MANIFEST, target / BUILD_MANIFEST)
         manifest.save(target)
     return _summary(manifest, folder)
+
+
+def with_names(features: Features) -> Features:
+    """Return the features of rows that say which pictures belong to them."""
+    several = "images" in features
+    named = {name: List(kind) if several else kind for name, kind in NAME_FEATURES.items()}
+    return Features({**features, **named})
 
 
 def _find_build(name: str, cache: Path, fingerprint: str | None) -> _Build:

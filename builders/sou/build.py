@@ -8,7 +8,7 @@ are frozen anew. Letters come last, over all subsets of the build.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
@@ -20,7 +20,7 @@ from soubench.builders.errors import BuildError, PublishError
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
-from soubench.builders.sou.fingerprint import fingerprint, objects_digest
+from soubench.builders.sou.fingerprint import fingerprint, objects_digest, row_digest
 from soubench.builders.sou.picture import SouPicture, prepare
 from soubench.builders.sou.prompts import Prompts, load_prompts
 from soubench.builders.sou.questions import (
@@ -132,6 +132,7 @@ class SouBuild:
         subsets: The subsets that have rows, in their fixed order.
         empty: Subsets that were asked for but have no row, with what became of their pictures.
         letters: Per subset: sub-task -> image id -> index of the right option.
+        row_digests: Subset and image id -> sub-task -> hash of the row.
         fingerprint: SHA-256 of everything that is emitted, hexadecimal.
     """
 
@@ -141,7 +142,8 @@ class SouBuild:
     subsets: tuple[SubsetBuild, ...]
     empty: Mapping[str, tuple[ReadReport, LeftOut]]
     letters: tuple[Mapping[Task, Mapping[str, int]], ...]
-    fingerprint: str
+    row_digests: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    fingerprint: str = ""
 
 
 def build(
@@ -185,8 +187,7 @@ def build(
             "No picture can take part.\n" + "\n".join(map(explain_empty, empty.items()))
         )
     letters = tuple(assign_letters([b.asked.questions for b in built], key))
-    unsigned = SouBuild(dataset, key, options, tuple(built), empty, letters, "")
-    return SouBuild(dataset, key, options, tuple(built), empty, letters, _fingerprint(unsigned))
+    return _signed(SouBuild(dataset, key, options, tuple(built), empty, letters))
 
 
 def explain_empty(item: tuple[str, tuple[ReadReport, LeftOut]]) -> str:
@@ -397,14 +398,24 @@ def objects_column(picture: SouPicture) -> dict[str, list[Any]]:
     }
 
 
-def _fingerprint(result: SouBuild) -> str:
+def _signed(result: SouBuild) -> SouBuild:
+    """Add the hashes of the rows and of everything."""
     everything = Selection(tuple(b.subset.name for b in result.subsets))
-    digests = {
-        (b.subset.name, image_id): files.digest
+    digests: dict[tuple[str, str], dict[str, str]] = {}
+
+    def hashed() -> Iterator[dict[str, Any]]:
+        for row in rows(result, everything, Path()):
+            of_picture = digests.setdefault((row["subset"], row["image_id"]), {})
+            of_picture[row["task"]] = row_digest(row)
+            yield row
+
+    pictures = {
+        (b.subset.name, c.picture.image_id): _described(b, c)
         for b in result.subsets
-        for image_id, files in b.rendered.items()
+        for c in b.candidates
     }
-    return fingerprint(fingerprint_head(result), rows(result, everything, Path()), digests)
+    whole = fingerprint(fingerprint_head(result), hashed(), pictures)
+    return replace(result, row_digests=digests, fingerprint=whole)
 
 
 def fingerprint_head(result: SouBuild) -> dict[str, Any]:
@@ -436,24 +447,34 @@ def manifest(result: SouBuild) -> dict[str, Any]:
         ``fingerprint``, ``head`` (see ``fingerprint_head``) and ``pictures``: subset -> image id ->
         ``file_name`` and ``sha256`` of the source picture, ``as_is`` (it is asked about as that
         file, neither scaled nor converted), ``width`` and ``height`` in px as it is asked about,
-        ``group_id``, and ``objects_sha256``.
+        ``group_id``, ``plain_sha256`` and ``marked_sha256`` (of the files that the build made:
+        scaled or converted, or empty; outlined), ``objects_sha256``, and ``rows`` (sub-task ->
+        hash of the row).
     """
     return {
         "fingerprint": result.fingerprint,
         "head": fingerprint_head(result),
         "pictures": {
             b.subset.name: {
-                c.picture.image_id: {
-                    "file_name": c.picture.image_path.name,
-                    "sha256": b.rendered[c.picture.image_id].digest,
-                    "as_is": b.rendered[c.picture.image_id].plain is None,
-                    "width": c.picture.width,
-                    "height": c.picture.height,
-                    "group_id": c.picture.group_id,
-                    "objects_sha256": objects_digest(objects_column(c.picture)),
-                }
+                c.picture.image_id: _described(b, c)
+                | {"rows": result.row_digests.get((b.subset.name, c.picture.image_id), {})}
                 for c in b.candidates
             }
             for b in result.subsets
         },
+    }
+
+
+def _described(b: SubsetBuild, c: Candidate) -> dict[str, Any]:
+    files = b.rendered[c.picture.image_id]
+    return {
+        "file_name": c.picture.image_path.name,
+        "sha256": files.digest,
+        "as_is": files.plain is None,
+        "width": c.picture.width,
+        "height": c.picture.height,
+        "group_id": c.picture.group_id,
+        "plain_sha256": files.plain_digest,
+        "marked_sha256": files.marked_digest,
+        "objects_sha256": objects_digest(objects_column(c.picture)),
     }

@@ -8,35 +8,49 @@ from typing import Any
 Picture = tuple[str, str]
 """Subset and image id."""
 
+PINNED = ("file_name", "sha256", "as_is", "width", "height", "group_id")
+"""What is hashed of a picture: the source's file, and the size that it is asked about in."""
+
 
 def fingerprint(
-    head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], digests: Mapping[Picture, str]
+    head: Mapping[str, Any],
+    rows: Iterable[Mapping[str, Any]],
+    pictures: Mapping[Picture, Mapping[str, Any]],
 ) -> str:
-    """Hash options, statistics, the bytes of the source pictures, and every row.
+    """Hash options, statistics, the source pictures, and every row.
 
     Paths are left out, so that the same data elsewhere on disk has the same fingerprint.
 
     Args:
         head: Dataset, version, seed, mode, digest of the prompts, Pillow, statistics per subset.
         rows: All rows in their order; ``answer`` as a letter.
-        digests: SHA-256 of each source picture.
+        pictures: ``PINNED`` of each picture, and more that is not hashed.
 
     Returns:
         64 hexadecimal digits.
 
     Raises:
-        KeyError: A picture has no digest.
+        KeyError: A picture is not among them.
     """
     digest = sha256(canonical(head))
     previous = None
     for row in rows:
         picture = (row["subset"], row["image_id"])
         if picture != previous:
-            digest.update(canonical({"objects": row["objects"], "picture": digests[picture]}))
+            pinned = {name: pictures[picture][name] for name in PINNED}
+            digest.update(canonical({"objects": row["objects"], "picture": pinned}))
             previous = picture
-        said = {k: v for k, v in row.items() if k not in ("image", "objects")}
-        digest.update(canonical(said))
+        digest.update(_said(row))
     return digest.hexdigest()
+
+
+def row_digest(row: Mapping[str, Any]) -> str:
+    """Hash one row but for its picture and objects; 16 hexadecimal digits."""
+    return sha256(_said(row)).hexdigest()[:16]
+
+
+def _said(row: Mapping[str, Any]) -> bytes:
+    return canonical({k: v for k, v in row.items() if k not in ("image", "objects")})
 
 
 def objects_digest(objects: Mapping[str, Any]) -> str:

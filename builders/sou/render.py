@@ -56,6 +56,8 @@ class Rendered:
             source's own file serves.
         marked: File name of the OL copy in ``folder``; empty if the picture cannot be used.
         digest: SHA-256 of the source file, hexadecimal.
+        plain_digest: SHA-256 of the file ``plain``; empty where there is none.
+        marked_digest: SHA-256 of the OL copy.
         reason: Why the picture cannot be used; empty if it can.
         message: The same as a sentence.
     """
@@ -63,6 +65,8 @@ class Rendered:
     plain: str | None = None
     marked: str = ""
     digest: str = ""
+    plain_digest: str = ""
+    marked_digest: str = ""
     reason: str = ""
     message: str = ""
 
@@ -95,7 +99,13 @@ def render(job: RenderJob) -> Rendered:
     else:
         marked = f"{job.stem}.ol.png"
         image.save(job.folder / marked)
-    return Rendered(plain, marked, file_digest(job.source))
+    return Rendered(
+        plain,
+        marked,
+        file_digest(job.source),
+        "" if plain is None else file_digest(job.folder / plain),
+        file_digest(job.folder / marked),
+    )
 
 
 def outline(image: Image.Image, mark: Sequence[int], *, region: bool) -> None:

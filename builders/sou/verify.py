@@ -5,18 +5,20 @@ here, by code that shares nothing with the builder but constants; then the optio
 ambiguity rules, the manifest and the fingerprint are checked.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from math import ceil, floor
 from typing import Any
 
 from soubench.builders.scene import normalized
-from soubench.builders.sou.fingerprint import fingerprint, objects_digest
+from soubench.builders.sou.fingerprint import PINNED, fingerprint, objects_digest, row_digest
 from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.tasks import DIRECTIONS, Mode, Target
-from soubench.builders.verification import Problem, Row
+from soubench.builders.verification import Problem, Row, guarded
 
 Picture = Mapping[str, Any]
 AREA_SLACK_PX = 1e-3
@@ -34,9 +36,10 @@ def verify(rows: Iterable[Row], manifest: Mapping[str, Any], prompts: Prompts) -
     """
     problems: list[Problem] = []
     letters: dict[tuple[str, str], Counter[str]] = {}
-    digests: defaultdict[tuple[str, str], str] = defaultdict(str)
+    known: defaultdict[tuple[str, str], Picture] = defaultdict(lambda: dict.fromkeys(PINNED))
     for subset, pictures in manifest["pictures"].items():
-        digests |= {(subset, image_id): p["sha256"] for image_id, p in pictures.items()}
+        known |= {(subset, image_id): picture for image_id, picture in pictures.items()}
+    left = {picture: dict(found["rows"]) for picture, found in known.items()}
     words = prompts if prompts.digest == manifest["head"]["prompts"] else None
 
     def checked() -> Iterator[Row]:
@@ -46,11 +49,20 @@ def verify(rows: Iterable[Row], manifest: Mapping[str, Any], prompts: Prompts) -
             if row["id"] in seen:
                 problems.append(Problem(row["id"], "id", "this id has come before"))
             seen.add(row["id"])
-            problems.extend(_row_problems(row, manifest, words))
+            expected = left.get((row["subset"], row["image_id"]), {}).pop(row["task"], "")
+            wrong = [*guarded(row, _row_problems(row, manifest, words))]
+            if not wrong and row_digest(row) != expected:
+                wrong = [Problem(row["id"], "row", "it is not that of the build")]
+            problems.extend(wrong)
             letters.setdefault((row["subset"], row["task"]), Counter())[row["answer"]] += 1
             yield row
 
-    found = fingerprint(manifest["head"], checked(), digests)
+    found = fingerprint(manifest["head"], checked(), known)
+    for (subset, image_id), tasks in left.items():
+        problems += [
+            Problem(f"{subset}/{image_id}/{task.lower()}", "row", "there is no such row")
+            for task in tasks
+        ]
     problems.extend(_letter_problems(letters))
     if found != manifest["fingerprint"]:
         message = f"expected {manifest['fingerprint']}, the rows give {found}"
@@ -70,14 +82,18 @@ def _row_problems(
     (subset,) = (s for s in manifest["head"]["subsets"] if s["name"] == row["subset"])
     yield from _frame_problems(row, picture, subset)
     yield from _objects_problems(row, picture, subset["statistics"]["small_area_px"])
-    yield from _option_problems(row, subset["statistics"]["categories"])
+    yield from _option_problems(row)
     yield from _answer_problems(row, mode, picture)
+    yield from _distractor_problems(row, mode, subset["statistics"], picture)
     if words is not None:
         yield from _word_problems(row, mode, words, subset)
 
 
-def _letter(answer: int | str) -> str:
-    return answer if isinstance(answer, str) else LETTERS[answer]
+def _letter(answer: object) -> str:
+    """Return the letter of an answer; what is none stays as it is, for a message."""
+    if isinstance(answer, int) and 0 <= answer < len(LETTERS):
+        return LETTERS[answer]
+    return str(answer)
 
 
 def _frame_problems(row: Row, picture: Picture, subset: Mapping[str, Any]) -> Iterator[Problem]:
@@ -110,26 +126,90 @@ def _objects_problems(row: Row, picture: Picture, small_area_px: float) -> Itera
             yield Problem(row["id"], "objects", f"object {i} at {box} does not have {area} px²")
 
 
-def _option_problems(row: Row, categories: Sequence[str]) -> Iterator[Problem]:
+def _option_problems(row: Row) -> Iterator[Problem]:
     options, answer = row["options"], row["answer"]
     if len(options) != len(LETTERS) or len(set(map(normalized, options))) < len(LETTERS):
         yield Problem(row["id"], "options", f"expected four different options, got {options}")
+        return
+    if answer not in LETTERS:
+        yield Problem(row["id"], "answer", f"expected one of {LETTERS}, got {answer}")
         return
     named = options[LETTERS.index(answer)]
     if named != row["answer_text"]:
         message = f"{answer} is {named!r}, but the answer is {row['answer_text']!r}"
         yield Problem(row["id"], "answer", message)
-    for option in options:
-        if not _fits(row["task"], option, categories):
-            yield Problem(row["id"], "options", f"{option!r} is no option of {row['task']}")
 
 
-def _fits(task: str, option: str, categories: Sequence[str]) -> bool:
-    if task in (Task.CE, Task.OC, Task.SCC):
-        return option.isdecimal()
-    if task == Task.OL:
-        return option[:1] + option[-1:] == "[]" and option.count(",") in (3, 7)
-    return option in categories
+def _distractor_problems(
+    row: Row, mode: Mode, statistics: Mapping[str, Any], picture: Picture
+) -> Iterator[Problem]:
+    """Check the wrong options against the rules that they are drawn by."""
+    named, options = row["answer_text"], row["options"]
+    answers = statistics["answers"].get(row["task"], {})
+    wrong = [option for option in options if option != named]
+    if row["task"] == Task.OL:
+        unfit = _unfit_places(row, mode, statistics["small_area_px"], picture)
+    elif mode == "balanced" and len(LETTERS) * max(answers.values()) <= sum(answers.values()):
+        unfit = [option for option in wrong if option not in answers]
+    elif row["task"] in (Task.CR, Task.POI):
+        unfit = [option for option in wrong if option not in statistics["categories"]]
+    else:
+        unfit = _unfit_numbers(row["task"], int(named), wrong, statistics)
+    for option in unfit:
+        message = f"{option!r} is no option of {row['task']} beside {named!r}"
+        yield Problem(row["id"], "options", message)
+
+
+def _unfit_numbers(
+    task: str, answer: int, wrong: Sequence[str], statistics: Mapping[str, Any]
+) -> list[str]:
+    """Return the numbers out of the range that the subset's counts give, or next to the answer."""
+    low, high = {
+        Task.CE: (0, len(statistics["categories"])),
+        Task.OC: statistics["object_counts"],
+        Task.SCC: statistics["category_counts"],
+    }[Task(task)]
+    banned = {answer - 1, answer, answer + 1} if task == Task.OC else {answer}
+    fitting = [n for n in range(low, high + 1) if n not in banned]
+    above = (n for n in count(high + 1) if n not in banned)
+    fitting += islice(above, max(0, len(wrong) - len(fitting)))
+    return sorted(set(wrong) - set(map(str, fitting)))
+
+
+def _unfit_places(row: Row, mode: Mode, small_area_px: float, picture: Picture) -> list[str]:
+    """Return the boxes or quads that are not small, stand out of their frame, or overlap.
+
+    In ``balanced`` mode the frame is the red region, and no two options overlap by 0.3 or more; in
+    ``paper`` mode it is the picture, and none overlaps the answer by 0.5 or more.
+    """
+    import shapely
+
+    balanced, answer = mode == "balanced", row["answer_text"]
+    n = 8 if row["objects"]["quad_xy8"] else 4
+    frame = row["evidence"]["mark"] if balanced else (0, 0, picture["width"], picture["height"])
+    shapes: dict[str, Any] = {}
+    for option in row["options"]:
+        numbers = json.loads(option)
+        if len(numbers) != n or not all(isinstance(number, int) for number in numbers):
+            return [option]
+        corners = list(zip(numbers[::2], numbers[1::2], strict=True))
+        shape = shapely.Polygon(corners) if n == 8 else shapely.box(*numbers)
+        # Rounding may make the corners of a thin quad cross.
+        shapes[option] = shape if shape.is_valid else shapely.make_valid(shape)
+    unfit = []
+    for option, shape in shapes.items():
+        if option == answer:
+            continue
+        others = [of for of in shapes if of != option] if balanced else [answer]
+        limit = 0.3 if balanced else 0.5
+        too_near = any(
+            shape.intersection(shapes[of]).area >= limit * shape.union(shapes[of]).area
+            for of in others
+        )
+        small = balanced or shape.area < small_area_px
+        if too_near or not small or not shapely.box(*frame).covers(shape):
+            unfit.append(option)
+    return unfit
 
 
 def _answer_problems(row: Row, mode: Mode, picture: Picture) -> Iterator[Problem]:

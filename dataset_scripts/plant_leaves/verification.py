@@ -20,8 +20,12 @@ def problems(
         config: {split: table.to_pylist() for split, table in splits.items()}
         for config, splits in tables.items()
     }
-    known = words.digest == manifest["head"]["prompt"]
-    yield from verify(rows, manifest, words.question if known else None)
+    yield from verify(rows, manifest, words.question if knows_words(manifest, prompt) else None)
+
+
+def knows_words(manifest: Mapping[str, Any], prompt: Path | None) -> bool:
+    """Say whether the prompt file is the one that the rows were made with."""
+    return bool(load_prompt(prompt).digest == manifest["head"]["prompt"])
 
 
 def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:

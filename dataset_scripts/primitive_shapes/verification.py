@@ -15,12 +15,17 @@ def problems(
     tables: Mapping[str, Mapping[str, pa.Table]], manifest: Mapping[str, Any], prompt: Path | None
 ) -> Iterator[Problem]:
     """Yield what is wrong with the rows; see ``soubench.builders.shapes.verify``."""
-    questions, digest = load_questions(prompt)
+    questions, _ = load_questions(prompt)
     rows = {
         config: {split: table.to_pylist() for split, table in splits.items()}
         for config, splits in tables.items()
     }
-    yield from verify(rows, manifest, questions if digest == manifest["head"]["prompts"] else None)
+    yield from verify(rows, manifest, questions if knows_words(manifest, prompt) else None)
+
+
+def knows_words(manifest: Mapping[str, Any], prompt: Path | None) -> bool:
+    """Say whether the prompt file is the one that the rows were made with."""
+    return bool(load_questions(prompt)[1] == manifest["head"]["prompts"])
 
 
 def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:

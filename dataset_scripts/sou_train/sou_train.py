@@ -38,8 +38,8 @@ def build_sou_train(
 ) -> dict[str, Any]:
     """Build one config and all that it implies, and put them into the datasets cache.
 
-    Pictures of the sources' evaluation splits, which SOU-VQA is made of, are left out: by the hashes
-    of file and pixels and by perceptual hash, of whichever source, and by group within a source.
+    Pictures of the sources' evaluation splits, which SOU-VQA is made of, are left out: by file,
+    pixels and perceptual hash, of whichever source, and by group within a source.
 
     Args:
         group: One of the seven configs without a sub-task.

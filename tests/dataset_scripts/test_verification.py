@@ -274,3 +274,164 @@ def test_missing_and_swapped_rows_are_seen(exported, tmp_path, capsys):
 def test_a_folder_that_is_no_export_is_told_apart(tmp_path, capsys):
     assert main(["verify", str(tmp_path)]) == 2
     assert "is no folder made by soubench export" in capsys.readouterr().err
+
+
+def rows_changed(folder, path, work):
+    """Rewrite a Parquet file with ``work`` done to the list of its rows."""
+    table = pq.read_table(folder / path)
+    rows = table.to_pylist()
+    rewrite(folder, path, pa.Table.from_pylist(work(rows), table.schema))
+
+
+def swapped_letters(rows):
+    """Exchange the letters of two rows, each with its options, so that both stay right."""
+    a, b = (i for i, row in enumerate(rows) if row["task"] == "OC" and i < 12)
+    for i, other in ((a, rows[b]["answer"]), (b, rows[a]["answer"])):
+        options = rows[i]["options"]
+        options.insert(other, options.pop(rows[i]["answer"]))
+        rows[i]["answer"] = other
+    return rows
+
+
+def options_of_oc(rows, options):
+    row = next(row for row in rows if row["task"] == "OC")
+    wrong = [i for i in range(4) if i != row["answer"]]
+    for i, option in zip(wrong, options, strict=True):
+        row["options"][i] = option
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        pytest.param(swapped_letters, "/oc: row: it is not that of the build", id="letters"),
+        pytest.param(lambda rows: rows[1:], "/ce: row: there is no such row", id="first removed"),
+        pytest.param(lambda rows: rows[:-1], "/poi: row: there is no such row", id="last removed"),
+        pytest.param(
+            lambda rows: [rows[0] | {"question": None}, *rows[1:]],
+            "/ce: question",
+            id="no question",
+        ),
+        pytest.param(
+            lambda rows: [rows[0] | {"options": None}, *rows[1:]],
+            "/ce: row: a cell is missing or of another form",
+            id="no options",
+        ),
+        pytest.param(
+            lambda rows: [rows[0] | {"answer": None}, *rows[1:]],
+            "/ce: answer: expected one of ABCD, got None",
+            id="no answer",
+        ),
+        pytest.param(
+            lambda rows: [rows[0] | {"subset": "train"}, *rows[1:]],
+            "/ce: id: the manifest knows no row of train",
+            id="another subset",
+        ),
+        pytest.param(
+            lambda rows: options_of_oc(rows, ["900", "901", "902"]),
+            "/oc: options: '900' is no option of OC beside",
+            id="options out of range",
+        ),
+    ],
+)
+def test_the_first_row_that_fails_is_named(work, said, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "changed")
+    rows_changed(folder, SET, work)
+    assert main(["verify", str(folder)]) == 2
+    assert said in capsys.readouterr().out
+
+
+def test_stated_types_and_numbers_that_are_not_the_builds_are_seen(exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "names")
+    card = folder / "README.md"
+    text = card.read_text()
+    card.write_text(text.replace("'0': A", "'0': B", 1).replace("'1': B", "'1': A", 1))
+    assert main(["verify", str(folder)]) == 2
+    assert "features of answer: all" in capsys.readouterr().out
+    card.write_text(text.replace("num_examples: 12", "num_examples: 99", 1))
+    assert main(["verify", str(folder)]) == 2
+    assert "splits: all: " in capsys.readouterr().out
+    card.write_text(text)
+    table = pq.read_table(folder / SET)
+    about = json.loads(table.schema.metadata[b"huggingface"])
+    about["info"]["features"]["answer"]["names"] = list("BADC")
+    metadata = {b"huggingface": json.dumps(about).encode()}
+    rewrite(folder, SET, table.replace_schema_metadata(metadata))
+    assert main(["verify", str(folder)]) == 2
+    assert f"features: {SET}: they are not those of the build" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        pytest.param({"width": 401}, "fingerprint: expected", id="width"),
+        pytest.param({"file_name": "x.png"}, "fingerprint: expected", id="file_name"),
+    ],
+)
+def test_a_changed_manifest_is_seen(changed, said, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "manifest")
+    described = json.loads((folder / "manifest.json").read_text())
+    picture = next(iter(described["pictures"]["val"].values()))
+    picture |= changed
+    (folder / "manifest.json").write_text(json.dumps(described))
+    assert main(["verify", str(folder)]) == 2
+    assert said in capsys.readouterr().out
+    described["pictures"]["val"]["ghost"] = dict(picture)
+    (folder / "manifest.json").write_text(json.dumps(described))
+    assert main(["verify", str(folder)]) == 2
+    assert "val/ghost/ce: row: there is no such row" in capsys.readouterr().out
+
+
+@pytest.fixture
+def built_set(tmp_path, empty_cache):
+    """The cache with a build of two pictures, and its folder of pictures."""
+    write_coco(tmp_path / "set", "val", drawn_scenes(2, CATEGORIES), CATEGORIES)
+    assert main(["build", "my-set", f"--source=coco={tmp_path / 'set'}", "--workers=1"]) == 0
+    (folder,) = (empty_cache / "soubench" / "my-set").iterdir()
+    return empty_cache / "my-set", folder
+
+
+def test_pictures_of_a_build_that_were_changed_or_exchanged_are_seen(built_set, capsys):
+    prepared, folder = built_set
+    outlined = min((folder / "pictures" / "val").glob("*.ol.png"))
+    outlined.write_bytes(outlined.read_bytes() + b"\0")
+    assert main(["verify", "my-set"]) == 0
+    assert main(["verify", "my-set", "--pictures"]) == 2
+    assert f"/ol: image: {outlined} is not the picture of the build" in capsys.readouterr().out
+    outlined.write_bytes(outlined.read_bytes()[:-1])
+    (small,) = (prepared / "all-poi").rglob("*.arrow")
+    table = pa.ipc.open_stream(small.read_bytes()).read_all()
+    images = table["image"].to_pylist()
+    images = pa.array(images[::-1], table.schema.field("image").type)
+    table = table.set_column(table.column_names.index("image"), "image", images)
+    with pa.OSFile(str(small), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert main(["verify", "my-set"]) == 2
+    assert "/poi: image: all-poi and all have different pictures" in capsys.readouterr().out
+
+
+def test_what_a_build_lost_or_says_wrongly_is_seen(built_set, capsys):
+    prepared, _ = built_set
+    (info,) = (prepared / "all-oc").rglob("dataset_info.json")
+    stated = json.loads(info.read_text())
+    stated["features"]["answer"]["names"] = list("DCBA")
+    info.write_text(json.dumps(stated))
+    assert main(["verify", "my-set"]) == 2
+    assert "features of answer: all-oc: expected" in capsys.readouterr().out
+    shutil.rmtree(prepared / "all-oc")
+    assert main(["verify", "my-set"]) == 2
+    assert "config: all-oc is missing" in capsys.readouterr().out
+
+
+def test_the_fingerprint_may_be_demanded_and_other_words_are_said(built_set, capsys):
+    _, folder = built_set
+    assert main(["verify", "my-set", "--fingerprint", folder.name[:12]]) == 0
+    assert f"my-set, {folder.name[:16]}: " in capsys.readouterr().out
+    assert main(["verify", "my-set", "--fingerprint", "0" * 16]) == 2
+    assert "no build of the fingerprint 0000" in capsys.readouterr().err
+    from soubench.builders.sou import prompts
+
+    own = folder.parent / "own.toml"
+    own.write_text((prompts.files(prompts.__package__) / prompts.PROMPT_FILE).read_text() + "\n")
+    assert main(["verify", "my-set", "--prompt", str(own)]) == 0
+    assert "the words of its questions were not derived anew" in capsys.readouterr().out
