@@ -165,6 +165,7 @@ def test_scale_1_is_the_plain_trainer_to_the_last_bit(tiny_vlm, shapes, tmp_path
     ours.train()
     assert losses(plain) == losses(ours)
     assert len(losses(ours)) == 20
+    assert losses(ours)[-1] < losses(ours)[0]
     assert losses(ours, "plain_loss") == pytest.approx(losses(ours), rel=1e-5)
     for (name, a), (_, b) in zip(
         plain.model.named_parameters(), ours.model.named_parameters(), strict=True
@@ -318,6 +319,19 @@ def test_the_command_trains_judges_merges_and_goes_on(
     # Another setting is another run.
     assert run(short, tiny, stopped, "--numeric-scale", "1.5") == 2
     assert "recipe.numeric_scale was 2.5 there and is 1.5 now" in capsys.readouterr().err
+
+
+def test_without_held_out_rows_the_last_checkpoint_is_merged(
+    short, tiny_vlm, shapes, tmp_path, capsys
+):
+    own = tmp_path / "own.toml"
+    own.write_text(short.read_text() + "held_out = 0.0\n")
+    assert run(own, tiny_vlm("idefics3"), tmp_path / "run", "--max-steps", "2") == 0
+    assert "checkpoint 2 is chosen" in capsys.readouterr().out
+    assert not (tmp_path / "run" / "held_out.json").exists()
+    card = ModelCard.load(tmp_path / "run" / "README.md")
+    assert card.data.eval_results is None
+    assert "Before and after" not in card.text
 
 
 KILLED = """

@@ -1,0 +1,66 @@
+"""Rows say the same in training as when a model is asked, and what is held out stays held out."""
+
+import math
+
+import datasets
+import pytest
+
+from soubench.builders.demo_scenes import write_demo_source
+from soubench.builders.sou.build import BuildOptions
+from soubench.dataset_scripts.sou_train.sou_train import build_sou_train
+from soubench.inference.chat import messages
+from soubench.inference.dataset_rows import open_rows
+from soubench.inference.questions import question_of
+from soubench.inference.training.recipe import load_recipe
+from soubench.inference.training.rows import training_rows
+
+
+@pytest.fixture(scope="module")
+def sou_cache(tmp_path_factory):
+    home = tmp_path_factory.mktemp("sou-train")
+    root = write_demo_source("visdrone", home / "visdrone", pictures=1, train_pictures=8)
+    build_sou_train(
+        "a-visdrone", {"visdrone": root}, BuildOptions(pictures="all"), cache_dir=home / "cache"
+    )
+    return home / "cache"
+
+
+@pytest.fixture
+def sou_train(sou_cache, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", sou_cache)
+
+
+@pytest.mark.parametrize("system_role", [True, False])
+@pytest.mark.parametrize("name", ["sou-train-visdrone", "shapes-qwen2-vl-2b-tuple"])
+def test_training_says_what_predict_asks(name, system_role, sou_cache, shapes_cache, monkeypatch):
+    cache = sou_cache if name.startswith("sou") else shapes_cache
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
+    rows = training_rows(load_recipe(name), system_role=system_role).held_out
+    assert len(rows)
+    for row in rows.remove_columns("image"):
+        question = question_of(row)
+        asked = messages(question, [], system_role=system_role)
+        said = [
+            {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
+            for turn in row["prompt"]
+        ]
+        assert said == asked
+        assert row["completion"] == [{"role": "assistant", "content": question.answer}]
+
+
+def test_groups_are_held_out_whole_and_by_seed(sou_train):
+    recipe = load_recipe("sou-train-visdrone").changed(held_out=0.4)
+    rows = [training_rows(recipe, system_role=True, seed=seed) for seed in (0, 0, 1)]
+    held = [set(one.held_out["group_id"][:]) for one in rows]
+    groups = set(open_rows("sou-train", "a-visdrone", "train").rows["group_id"][:])
+    assert all(len(one) == math.ceil(0.4 * len(groups)) for one in held)
+    assert held[0] == held[1] != held[2]
+    everything = training_rows(recipe.changed(held_out=0.0), system_role=True)
+    assert len(everything.held_out) == 0
+    assert len(everything.train) == len(rows[0].train) + len(rows[0].held_out)
+    # Not one group is on both sides: the pictures of one are in no picture of the other.
+    digests = [
+        {row["image"].tobytes() for row in part} for part in (rows[0].train, rows[0].held_out)
+    ]
+    assert not digests[0] & digests[1]
+    assert rows[0].train.column_names == ["image", "prompt", "completion"]
