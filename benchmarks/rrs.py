@@ -20,6 +20,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 SITES = 240
+SDFS_SITES = 96
 ROUNDS = 3
 
 
@@ -90,7 +91,7 @@ def sdfs() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        records = write_demo_records(folder / "sites", sites=SITES, pairs=0)
+        records = write_demo_records(folder / "sites", sites=SDFS_SITES, pairs=0)
         own = sorted((folder / "sites" / "pictures").iterdir())
         clip = write_tiny_clip(folder / "clip")
         # The tiny one's processor with a vision tower that is large enough to be timed.

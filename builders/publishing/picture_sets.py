@@ -215,9 +215,10 @@ class _Reader:
                 cells = [c for name in part.pictures for c in _cells(row.get(name))]
                 if row.get("task") != Task.OL and row.get("image_id"):
                     self.plain.add(_image(row, part))
-                for k, cell in enumerate(cells or [{}]):
+                for k, cell in enumerate(cells or [{}] * _number_named(row)):
                     label = f"{row.get('id') or cell.get('path') or f'{part.name}[{place}]'}"
-                    yield from self._new(_shown(f"{label}#{k}" if k else label, row, cell, part))
+                    label = f"{label}#{k}" if k else label
+                    yield from self._new(_shown(label, row, k, cell, part))
         except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
             raise BuildError(
                 f"{self.found.name}, {part.name}: expected rows that can be read; after "
@@ -303,7 +304,7 @@ def _cells(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # a pict
             yield cell
 
 
-def _shown(label: str, row: Row, cell: Mapping[str, Any], part: _Part) -> Shown:
+def _shown(label: str, row: Row, k: int, cell: Mapping[str, Any], part: _Part) -> Shown:
     path, data = cell.get("path") or "", cell.get("bytes")
     # Beside bytes, a path is a name only.
     if data is None and "://" in path:
@@ -315,15 +316,23 @@ def _shown(label: str, row: Row, cell: Mapping[str, Any], part: _Part) -> Shown:
         label,
         Path(path) if path and data is None else None,
         data,
-        frozenset(d for d in (original, _digest(row, "sha256")) if d),
-        "" if has_picture else _digest(row, "pixels_sha256"),
+        frozenset(d for d in (original, _digest(row, "sha256", k)) if d),
+        "" if has_picture else _digest(row, "pixels_sha256", k),
         _image(row, part) if row.get("task") == Task.OL and row.get("image_id") else "",
     )
 
 
-def _digest(row: Row, column: str) -> str:
-    """Return a hash that a row names; a column of that name may hold anything."""
+def _number_named(row: Row) -> int:
+    """Return how many pictures a row without any is about: it names a hash for each."""
+    named = row.get("sha256")
+    return max(1, len(named)) if isinstance(named, list) else 1
+
+
+def _digest(row: Row, column: str, k: int) -> str:
+    """Return a hash that a row names of its k-th picture; such a column may hold anything."""
     value = row.get(column)
+    if isinstance(value, list):
+        value = value[k] if k < len(value) else None
     return value if isinstance(value, str) and _DIGEST.fullmatch(value) else ""
 
 

@@ -234,3 +234,12 @@ def test_a_picture_that_changed_or_is_gone_since_the_build_is_seen(home, tmp_pat
         assert f"there is no file {path}" in capsys.readouterr().out
     finally:
         shutil.move(kept, path)
+
+
+def test_pictures_that_are_only_named_are_compared_with_those_that_are_there(home, tmp_path):
+    found = tmp_path / "shared.csv"
+    pictures = home / "sites" / "pictures"
+    assert main(["overlap", str(home / "lean"), str(pictures), f"--out={found}"]) == 1
+    gray = [path.name for path in pictures.glob("*.bmp")]
+    assert gray
+    assert all(name in found.read_text() for name in gray)
