@@ -1,6 +1,6 @@
 """Speed and memory of the SOU builder, each speed as a ratio against a peer of the same run.
 
-Run: ``python benchmarks/sou.py [questions|pictures|memory]``; all three by default.
+Run: ``python benchmarks/sou.py [questions|pictures|memory|verify]``; all four by default.
 
 questions  rows per second on one core for pictures of 100 objects, and whether the cost is linear;
            peer: the same questions from a list of all annotations that is scanned anew for every
@@ -8,11 +8,14 @@ questions  rows per second on one core for pictures of 100 objects, and whether 
 pictures   a whole build with pictures on one core; peer: Pillow alone decoding, marking and
            encoding the same OL pictures; processor time, the best of three rounds in turns
 memory     peak memory of all processes of a build of 13-megapixel pictures, 100 and 400 of them
+verify     verification of some 18,000 rows, in the cache and exported; peer: ``datasets`` giving the
+           same rows as Python objects once, pictures left out
 """
 
 import io
 import json
 import math
+import os
 import random
 import sys
 import tempfile
@@ -25,6 +28,7 @@ from peak_memory import peak_mib
 from PIL import Image, ImageDraw
 
 OBJECTS = 100
+PICTURES = 3034
 CATEGORIES = ("car", "van", "bus", "truck", "motor", "bicycle", "people", "pedestrian")
 
 
@@ -185,7 +189,56 @@ def write_large_pictures(root: Path, n: int) -> None:
         (root / f"Annotations/val/{i:05d}.json").write_text(json.dumps(table))
 
 
-PARTS = {"questions": questions, "pictures": pictures, "memory": memory}
+def verify() -> None:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import datasets
+
+    from soubench.builders.publishing.export import export_dataset
+    from soubench.builders.sou.build import BuildOptions
+    from soubench.dataset_scripts.detection.detection import build_detection
+    from soubench.dataset_scripts.verification import verify_dataset
+
+    datasets.utils.logging.set_verbosity_error()
+    with tempfile.TemporaryDirectory() as folder:
+        write_small_pictures(Path(folder) / "set", PICTURES)
+        datasets.config.HF_DATASETS_CACHE = cache = Path(folder) / "cache"
+        options = BuildOptions(workers=2)
+        build_detection("verified", "coco", Path(folder) / "set", options, cache_dir=cache)
+        export_dataset("verified", Path(folder) / "out", pictures="none", cache_dir=cache)
+        rows = datasets.load_dataset("verified", "all", split="val").remove_columns("image")
+        peer = timed(lambda: sum(1 for _ in rows))
+        print(f"verification of {len(rows)} rows without pictures")
+        for name in ("verified", f"{folder}/out"):
+            (found,) = verify_dataset(name, cache_dir=cache)
+            assert not found.problems, found.problems[:3]
+            seconds = timed(lambda name=name: verify_dataset(name, cache_dir=cache))
+            what = "exported" if "/" in name else "in the cache"
+            print(f"  {what}: {seconds:.1f} s, {seconds / peer:.1f} x a plain loop ({peer:.1f} s)")
+
+
+def write_small_pictures(root: Path, n: int) -> None:
+    """Write a COCO set of pictures of one color with 20 to 80 small boxes each."""
+    (root / "annotations").mkdir(parents=True)
+    (root / "val").mkdir()
+    images, annotations = [], []
+    for i in range(n):
+        rng = random.Random(i)
+        color = (i % 256, i // 256, 0)
+        Image.new("RGB", (640, 480), color).save(root / f"val/{i:05d}.png")
+        images.append({"id": i, "file_name": f"{i:05d}.png", "width": 640, "height": 480})
+        places = rng.sample([(x, y) for x in range(0, 640, 32) for y in range(0, 480, 32)], 80)
+        for x, y in places[: rng.randrange(20, 81)]:
+            bbox = [x, y, rng.randrange(4, 30), rng.randrange(4, 30)]
+            k = len(annotations)
+            annotations.append(
+                {"id": k, "image_id": i, "category_id": rng.randrange(8), "bbox": bbox}
+            )
+    table = [{"id": k, "name": name} for k, name in enumerate(CATEGORIES)]
+    document = {"images": images, "annotations": annotations, "categories": table}
+    (root / "annotations/instances_val.json").write_text(json.dumps(document))
+
+
+PARTS = {"questions": questions, "pictures": pictures, "memory": memory, "verify": verify}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:
