@@ -8,7 +8,7 @@ questions  rows per second on one core for pictures of 100 objects, and whether 
 pictures   a whole build with pictures on one core; peer: Pillow alone decoding, marking and
            encoding the same OL pictures; processor time, the best of three rounds in turns
 memory     peak memory of all processes of a build of 13-megapixel pictures, 100 and 400 of them
-verify     verification of some 18,000 rows, in the cache and exported; peer: ``datasets`` giving the
+verify     verification of some 18,000 rows, cached and exported; peer: ``datasets`` giving the
            same rows as Python objects once, pictures left out
 """
 

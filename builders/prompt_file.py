@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from soubench.builders.errors import FormatError
@@ -34,7 +35,15 @@ class PromptFile:
         """SHA-256 of the file's bytes, hexadecimal."""
         return sha256(self.data).hexdigest()
 
-    def text(self, where: str, value: object, own: str, fields: Iterable[str] | None = None) -> str:
+    def text(
+        self,
+        where: str,
+        value: object,
+        own: str,
+        fields: Iterable[str] | None = None,
+        *,
+        needed: Iterable[str] = (),
+    ) -> str:
         """Check one text of the file.
 
         Args:
@@ -42,9 +51,10 @@ class PromptFile:
             value: What stands there.
             own: Name of the package's own file, to copy.
             fields: The fields that the text may use; None for a text that is used as it stands.
+            needed: Those without which it would not ask what it should.
 
         Raises:
-            FormatError: It is no text, or uses another field.
+            FormatError: It is no text, uses another field, or lacks one.
         """
         if not isinstance(value, str):
             raise FormatError(
@@ -61,6 +71,12 @@ class PromptFile:
                 f"{self.source}: {where} uses a field that it does not have ({error}). Fields "
                 f"allowed there: {allowed}; a brace itself is written twice."
             ) from error
+        used = {(name or "").partition(".")[0] for _, name, *_ in Formatter().parse(value)}
+        if missing := sorted(set(needed) - used):
+            raise FormatError(
+                f"{self.source}: {where} has to use {', '.join(f'{{{f}}}' for f in missing)}; "
+                f"found {value!r}."
+            )
         return value
 
 

@@ -152,7 +152,7 @@ def build_sou(
     """
     for folder in folders.values():
         if not folder.root.exists():
-            raise FormatError(f"--source ..={folder.root}: there is no such file or folder.")
+            raise FormatError(f"{folder.root}: there is no such file or folder. Check --source.")
     cache = datasets_cache(cache_dir)
     with staging(cache) as staged:
         pictures = staged / "build" / "pictures"

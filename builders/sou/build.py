@@ -221,6 +221,12 @@ def _build_subset(
             prepared.append(picture)
     # Readers know all categories of a split only at its end.
     tasks = tasks_for(read.categories)
+    lettered = [c for c in read.categories if c.upper() in set(LETTERS)]
+    if lettered and Task.CR in tasks:
+        raise BuildError(
+            f"{subset.name}: there is a category {lettered[0]!r}, which as an option could not be "
+            "told from an option's letter. Give it a longer name in the labels."
+        )
     pool: list[Candidate] = []
     for picture in prepared:
         found: Candidate | str = apart.by_group(subset, picture) if apart else ""

@@ -31,7 +31,10 @@ _FIELDS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "quad_format": frozenset(),
     },
 }
-"""Table -> key -> the fields its text may use."""
+"""Table -> key -> the fields its text may use, and has to but for ``_OPTIONAL``."""
+
+_OPTIONAL = frozenset({"area", "box_format"})
+"""What a system prompt may leave unsaid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ def _checked(file: PromptFile) -> dict[str, dict[str, str]]:
                 given.get(key) if isinstance(given, dict) else None,
                 PROMPT_FILE,
                 fields,
+                needed=fields - _OPTIONAL,
             )
             for key, fields in keys.items()
         }

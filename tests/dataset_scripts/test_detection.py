@@ -290,3 +290,29 @@ def test_a_picture_over_the_limit_is_read_by_choice_and_goes_all_the_way(tmp_pat
     assert main(["export", "my-set", str(out)]) == 0
     assert main(["attach", str(out), "--pictures", str(tmp_path / "set")]) == 0
     assert main(["verify", str(out), "--pictures"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[{x},{y}]", "[{x}]", "[questions] CR has to use {y}"),
+        ("{letter}: {text}", "{letter}", "[choices] option has to use {text}"),
+        ("{letter}: {text}", "{letter.real}: {text}", "[choices] option uses a field"),
+    ],
+)
+def test_prompts_that_would_not_ask_are_refused(old, new, says, tmp_path, capsys):
+    from soubench.builders.sou import prompts
+
+    given = (prompts.files("soubench.builders.sou") / prompts.PROMPT_FILE).read_text()
+    own = tmp_path / "own.toml"
+    own.write_text(given.replace(old, new))
+    write_coco(tmp_path / "set", "val", drawn_scenes(1, CATEGORIES), CATEGORIES)
+    assert build("--source", f"coco={tmp_path / 'set'}", "--prompt", own) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_category_like_a_letter_is_refused(tmp_path, capsys):
+    categories = ("ship", "b", "car", "bridge")
+    write_coco(tmp_path / "set", "val", drawn_scenes(1, categories), categories)
+    assert build("--source", f"coco={tmp_path / 'set'}") == 2
+    assert "val: there is a category 'b'" in capsys.readouterr().err
