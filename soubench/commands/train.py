@@ -12,6 +12,19 @@ if TYPE_CHECKING:
     from soubench.inference.training.recipe import Recipe
     from soubench.inference.training.train import TrainOptions
 
+EPILOG = """\
+On several GPUs or machines the same command is started by a launcher; the rows of a step stay
+effective_batch, however many processes share them:
+
+  torchrun --nproc_per_node 8 -m soubench train sou-train-driving --out runs/driving
+  torchrun --nnodes 4 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HEAD:29500 \\
+    -m soubench train shapes-qwen2-vl-7b-sentence --out /shared/runs/qwen
+  accelerate launch --multi_gpu --num_processes 8 -m soubench train sou-train-driving \\
+    --out runs/driving
+
+The folder then holds README.md, the card of the model, and merged/, which soubench predict takes as
+--model."""
+
 
 def add_parser(commands: Commands) -> None:
     """Register ``train``."""
@@ -20,6 +33,8 @@ def add_parser(commands: Commands) -> None:
         help="fine-tune a model with LoRA by a recipe",
         description="Fine-tune a model with LoRA by a recipe of the papers, or one of your own in "
         "TOML. Stopped in whatever way, the same command goes on from the last checkpoint.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("recipe", nargs="?", help="name of a recipe, or a TOML file")
     train.add_argument("--list", action="store_true", help="name the recipes")

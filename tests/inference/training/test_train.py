@@ -375,23 +375,34 @@ def test_a_run_that_is_killed_goes_on_to_the_same_end(
 
 
 def test_two_processes_train_as_one(short, tiny_vlm, shapes, installed_metrics, tmp_path):
-    flags = ["--no-merge", "--max-steps", "3"]
-    assert run(short, tiny_vlm("llava"), tmp_path / "one", *flags) == 0
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
-    launcher += ["--master_port", "29733", "-m", "soubench", "train", str(short), *flags]
+    # Dropout is drawn in each process by itself.
+    own = tmp_path / "own.toml"
+    own.write_text(short.read_text() + "lora_dropout = 0.0\nlearning_rate = 1e-3\n")
+    flags = ["--no-merge", "--max-steps", "3", "--numeric-scale", "2.5"]
+    assert run(own, tiny_vlm("llava"), tmp_path / "one", *flags) == 0
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launcher += ["--nproc_per_node", "2", "-m", "soubench", "train", str(own), *flags]
     launcher += ["--model", str(tiny_vlm("llava")), "--out", str(tmp_path / "two")]
+    launcher += ["--save-steps", "3", "--held-out-rows", "1"]
     subprocess.run(
-        [*launcher, "--save-steps", "3", "--held-out-rows", "1"],
+        launcher,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=True,
         capture_output=True,
     )
-    runs = []
-    for out in (tmp_path / "one", tmp_path / "two"):
-        state = json.loads((out / "checkpoint-3" / "trainer_state.json").read_text())
-        runs.append([float(e["loss"]) for e in state["log_history"] if "loss" in e])
-    assert len(runs[0]) == 3
-    assert runs[1] == pytest.approx(runs[0], abs=2e-4)
+    results = [json.loads((tmp_path / n / "result.json").read_text()) for n in ("one", "two")]
+    assert [result["processes"] for result in results] == [1, 2]
+    states = [
+        json.loads((tmp_path / n / "checkpoint-3" / "trainer_state.json").read_text())
+        for n in ("one", "two")
+    ]
+    for key in ("loss", "plain_loss", "numeric_loss"):
+        one, two = (
+            [float(entry[key]) for entry in state["log_history"] if key in entry]
+            for state in states
+        )
+        assert len(one) == 3
+        assert two == pytest.approx(one, rel=1e-5)
 
 
 def test_losses_are_written_for_tensorboard(short, tiny_vlm, shapes, installed_metrics, tmp_path):
