@@ -1,6 +1,7 @@
 """Scaling the loss of numeric tokens (001, Sec. 3.6), as a trainer."""
 
 import re
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -82,14 +83,18 @@ class NumericSFTTrainer(SFTTrainer):  # type: ignore[misc]  # trl ships no types
 
         def scaled(**given: Any) -> Any:  # noqa: ANN401  # what the model takes and gives
             outputs = model(**given)
-            if given.get("fused_lm_head"):
-                # Log-likelihoods per token, 0 where there is no label.
-                plain = outputs.log_probs.detach()
-                self._note("plain_loss", plain, labelled)
-                self._note("numeric_loss", plain, numeric)
-                if self.numeric_scale != 1.0:
-                    factors = torch.where(numeric, self.numeric_scale, 1.0)
-                    outputs.log_probs = outputs.log_probs * factors.to(plain.dtype)
+            # Log-likelihoods per token, 0 where there is no label.
+            log_probs = getattr(outputs, "log_probs", None)
+            if log_probs is None:
+                raise TrainError(
+                    f"trl {version('trl')} makes its loss in another way than numeric_scale and "
+                    "the losses that are logged need. Install trl 1.16."
+                )
+            self._note("plain_loss", log_probs.detach(), labelled)
+            self._note("numeric_loss", log_probs.detach(), numeric)
+            if self.numeric_scale != 1.0:
+                factors = torch.where(numeric, self.numeric_scale, 1.0)
+                outputs.log_probs = log_probs * factors.to(log_probs.dtype)
             return outputs
 
         return super().compute_loss(scaled, inputs, *args, **kwargs)

@@ -41,6 +41,7 @@ def add_parser(commands: Commands) -> None:
     train.add_argument("--show", action="store_true", help="show the settings of the recipe")
     train.add_argument("--out", metavar="DIR", type=Path, help="output folder (needed)")
     add_overrides(train)
+    train.add_argument("--config", metavar="C", help="another config of the dataset")
     train.add_argument(
         "--parts", choices=("vision", "language", "both"), help="train only this part"
     )
@@ -95,7 +96,7 @@ def _train(args: argparse.Namespace) -> None:
     require_libraries()
     from soubench.inference.training.train import train
 
-    recipe = overridden(recipe, args).changed(numeric_scale=args.numeric_scale)
+    recipe = overridden(recipe, args).changed(config=args.config, numeric_scale=args.numeric_scale)
     if args.parts:
         recipe = recipe.training(args.parts)
     result = train(recipe, train_options(args, args.out.expanduser().resolve(), merge=args.merge))

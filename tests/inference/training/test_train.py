@@ -201,6 +201,16 @@ def test_the_loss_is_what_is_worked_out_by_hand(tiny_vlm, shapes, tmp_path):
     assert math.isclose(loss.item(), total / n, rel_tol=1e-5)
 
 
+def test_a_loss_that_cannot_be_scaled_ends_the_run(tiny_vlm, shapes, tmp_path, monkeypatch):
+    def of_the_model(self, model, inputs, *args, **kwargs):
+        return model(**inputs).loss
+
+    monkeypatch.setattr(SFTTrainer, "compute_loss", of_the_model)
+    trainer = trainer_of(NumericSFTTrainer, tiny_vlm("llava"), tmp_path, numeric_scale=2.0)
+    with pytest.raises(TrainError, match=r"Install trl 1\.16"):
+        trainer.train()
+
+
 def test_prompt_picture_and_padding_have_no_gradient(tiny_vlm, shapes, tmp_path):
     trainer = trainer_of(NumericSFTTrainer, tiny_vlm("llava"), tmp_path, numeric_scale=2.0)
     inputs = next(iter(trainer.get_train_dataloader()))
@@ -471,9 +481,8 @@ def test_columns_that_are_missing_or_odd_are_told(short, tiny_vlm, tmp_path, cap
         folder = tmp_path / f"rows-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         datasets.Dataset.from_dict(columns).to_parquet(folder / "train.parquet")
-        own = tmp_path / "own.toml"
-        own.write_text(f'extends = "{RECIPE}"\nconfig = "default"\n')
-        assert run(own, tiny_vlm("llava"), tmp_path / "run", "--dataset", folder) == 2
+        flags = ["--dataset", folder, "--config", "default"]
+        assert run(short, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
         assert says in capsys.readouterr().err
 
 
