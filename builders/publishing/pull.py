@@ -41,7 +41,7 @@ from soubench.builders.publishing.push_plan import (
 from soubench.builders.publishing.quiet import quiet_datasets
 from soubench.builders.verification import Problem
 
-OF_LARGER_BUILD = ("fingerprint", "config")
+OF_LARGER_BUILD = ("fingerprint", "config", "missing")
 """Problems that only say that the rest of a build is missing."""
 PROBLEMS_SHOWN = 3
 PICTURE_COLUMNS = ("image", "images")

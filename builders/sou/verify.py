@@ -60,7 +60,7 @@ def verify(rows: Iterable[Row], manifest: Mapping[str, Any], prompts: Prompts) -
     found = fingerprint(manifest["head"], checked(), known)
     for (subset, image_id), tasks in left.items():
         problems += [
-            Problem(f"{subset}/{image_id}/{task.lower()}", "row", "there is no such row")
+            Problem(f"{subset}/{image_id}/{task.lower()}", "missing", "there is no such row")
             for task in tasks
         ]
     problems.extend(_letter_problems(letters))

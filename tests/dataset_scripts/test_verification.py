@@ -305,8 +305,8 @@ def options_of_oc(rows, options):
     ("work", "said"),
     [
         pytest.param(swapped_letters, "/oc: row: it is not that of the build", id="letters"),
-        pytest.param(lambda rows: rows[1:], "/ce: row: there is no such row", id="first removed"),
-        pytest.param(lambda rows: rows[:-1], "/poi: row: there is no such row", id="last removed"),
+        pytest.param(lambda rows: rows[1:], "/ce: missing: there is no such row", id="first removed"),
+        pytest.param(lambda rows: rows[:-1], "/poi: missing: there is no such row", id="last removed"),
         pytest.param(
             lambda rows: [rows[0] | {"question": None}, *rows[1:]],
             "/ce: question",
@@ -379,7 +379,7 @@ def test_a_changed_manifest_is_seen(changed, said, exported, tmp_path, capsys):
     described["pictures"]["val"]["ghost"] = dict(picture)
     (folder / "manifest.json").write_text(json.dumps(described))
     assert main(["verify", str(folder)]) == 2
-    assert "val/ghost/ce: row: there is no such row" in capsys.readouterr().out
+    assert "val/ghost/ce: missing: there is no such row" in capsys.readouterr().out
 
 
 @pytest.fixture
