@@ -18,13 +18,14 @@ from huggingface_hub import DatasetCardData
 
 from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
 from soubench.builders.publishing.dataset_cache import build_folder, is_live
-from soubench.builders.publishing.export import with_names
+from soubench.builders.publishing.export import NAME_FEATURES, with_names
 from soubench.builders.publishing.export_folder import (
     FileSet,
     Manifest,
     View,
     is_export,
     load_manifest,
+    refuse_several_builds,
     split_card,
 )
 from soubench.builders.publishing.picture_parquet import (
@@ -117,9 +118,11 @@ def verify_dataset(
     Raises:
         BuildError: Nothing of that name is built, and there is no such export.
         FormatError: The prompt file cannot be read.
+        PublishError: A download with parts of several builds.
     """
     folder = Path(target).expanduser()
     if is_export(folder):
+        refuse_several_builds(folder)
         return [_verify_export(folder.resolve(), prompt, pictures=pictures)]
     cache = datasets_cache(cache_dir)
     live: dict[str, dict[str, Path]] = {}
@@ -166,7 +169,10 @@ def _verify_build(
         for config, path in configs.items():
             info = datasets.DatasetInfo.from_directory(str(path))
             tables[config] = _prepared(name, path, info)
-            problems += _info_problems(config, info, features, _lengths(tables[config]))
+            # What was pulled may say which pictures belong to rows that came without.
+            named = info.features and set(info.features) & set(NAME_FEATURES)
+            expected = with_names(features) if named else features
+            problems += _info_problems(config, info, expected, _lengths(tables[config]))
         without = {c: {s: _rows_only(t) for s, t in of.items()} for c, of in tables.items()}
         problems += _verifier(name).problems(without, described, prompt)
         problems += _cached_pictures(name, tables, described, pictures=pictures)
@@ -344,6 +350,9 @@ def _cached_pictures(
                     yield Problem(row["id"], row["column"], message)
                 continue
             known = verifier.pictures_of(described, row)
+            if not paths and row.get("sha256"):
+                yield from _name_problems(row, known)
+                continue
             if known and len(known) != len(paths):
                 yield _number_problem(row, known)
             for i, path in enumerate(paths):

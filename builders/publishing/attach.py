@@ -21,6 +21,7 @@ from soubench.builders.publishing.export_folder import (
     FileSet,
     load_manifest,
     may_be_recovered,
+    refuse_several_builds,
     replacing,
     split_card,
     write_readme,
@@ -105,6 +106,7 @@ def attach_pictures(folder: Path, pictures: Path) -> dict[str, Any]:
         load_manifest(folder)
     if not pictures.is_dir():
         raise PublishError(f"{pictures}: expected a folder with pictures; there is none.")
+    refuse_several_builds(folder)
     outcomes: dict[str, _Outcome] = {}
     with replacing(folder) as target:
         manifest = load_manifest(folder)

@@ -83,9 +83,13 @@ def _small_picture(row: dict[str, Any]) -> Image.Image:
 
 
 def _drawn_labels(row: dict[str, Any]) -> Image.Image:
-    info = inspect_picture(Path(row["image"]["path"]), max_pixels=sys.maxsize)
-    scale = min(1.0, MAX_SIDE_PX / max(info.width, info.height))
-    size_wh = (max(1, round(info.width * scale)), max(1, round(info.height * scale)))
+    if row["image"]:
+        info = inspect_picture(Path(row["image"]["path"]), max_pixels=sys.maxsize)
+        width, height = info.width, info.height
+    else:
+        width, height = row["width"], row["height"]
+    scale = min(1.0, MAX_SIDE_PX / max(width, height))
+    size_wh = (max(1, round(width * scale)), max(1, round(height * scale)))
     image = Image.new("RGB", size_wh, GROUND_RGB)
     draw = ImageDraw.Draw(image)
     objects = row["objects"]

@@ -161,6 +161,9 @@ def export_dataset(
         pillow=str(report.get("pillow", PIL.__version__)),
     )
     origin = _plan(manifest, splits, report, pictures=pictures, have_the_right=have_the_right)
+    lacking = [_lacks_pictures(of) for of in origin]
+    for s, lacks in zip(manifest.sets, lacking, strict=True):
+        s.withheld |= lacks
     manifest.carries_names = any(s.withheld for s in manifest.sets)
     if manifest.carries_names:
         info.features = with_names(info.features)
@@ -169,13 +172,16 @@ def export_dataset(
         columns[CONFIG_COLUMN] = Value("string")
     schema = Features(columns).arrow_schema
     with replacing(folder) as target:
-        for s, of in zip(manifest.sets, origin, strict=True):
+        for s, of, lacks in zip(manifest.sets, origin, lacking, strict=True):
             groups = by_picture(of.tables())
             made, known = home / "pictures", _known(described, of, s.split)
-            rows = (
-                _with_names(g, made, schema, known) if s.withheld else _with_pictures(g)
-                for g in groups
-            )
+            rows: Iterator[PictureRows]
+            if lacks:
+                rows = (PictureRows(g, [()] * g.num_rows) for g in groups)
+            elif s.withheld:
+                rows = (_with_names(g, made, schema, known) for g in groups)
+            else:
+                rows = map(_with_pictures, groups)
             s.take(write_pictures(target / s.folder, s.split, rows, schema))
         _write_papers(target, home, name, report, manifest, info, origin)
         shutil.copyfile(home / BUILD_MANIFEST, target / BUILD_MANIFEST)
@@ -424,6 +430,12 @@ def _tables(arrow_files: Iterable[str], column: str, subset: str) -> Iterator[pa
             yield part.filter(pc.equal(part[column], subset)) if column else part
 
 
+def _lacks_pictures(of: _Origin) -> bool:
+    """Say whether rows came without pictures, as those of a pulled dataset may."""
+    first = next(table for table in of.tables() if table.num_rows)
+    return not picture_cells(first.slice(0, 1))[0]
+
+
 def _with_pictures(group: pa.Table) -> PictureRows:
     """Read the pictures of a group, each once."""
     read: dict[str, Embedded] = {}
@@ -477,6 +489,8 @@ def _with_names(
         for path, source in zip(of, sources, strict=True)
         if path.is_relative_to(made) and (kind or not source["as_is"])
     }
+    # A pulled dataset has such columns, which are empty where there are pictures.
+    group = group.drop_columns([name for name in NAME_FEATURES if name in group.column_names])
     columns: dict[str, list[list[Any]]] = {
         "file_name": [[source["file_name"] for source in sources]] * len(paths),
         "sha256": [[source["sha256"] for source in sources]] * len(paths),

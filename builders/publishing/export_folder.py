@@ -30,6 +30,8 @@ MANIFEST = "export.json"
 MADE_BY = "soubench export"
 FORMAT = 3
 """Of ``export.json`` and the layout; higher for each change that older programs cannot read."""
+BUILDS = "builds"
+"""Folder of a repository with the papers of further builds."""
 SECTION = ("<!-- export -->", "<!-- /export -->")
 
 
@@ -382,6 +384,15 @@ def export_section(manifest: Manifest) -> str:
             "",
         ]
     return "\n".join([*lines, SECTION[1]])
+
+
+def refuse_several_builds(folder: Path) -> None:
+    """Raise a `PublishError` for a download whose files are of more than one build."""
+    if (folder / BUILDS).is_dir():
+        raise PublishError(
+            f"{folder} has parts of several builds, as soubench push leaves them where configs "
+            "came one by one. Take them with soubench pull ORG/NAME, which verifies each."
+        )
 
 
 def split_card(text: str) -> tuple[dict[str, Any], str]:

@@ -22,6 +22,7 @@ from soubench.builders.errors import PublishError
 from soubench.builders.publishing.card_merge import configs_of, merge_cards, read_card
 from soubench.builders.publishing.export import BUILD_MANIFEST
 from soubench.builders.publishing.export_folder import (
+    BUILDS,
     MANIFEST,
     FileSet,
     Manifest,
@@ -34,7 +35,6 @@ from soubench.builders.publishing.hub import Content, Repository, Target
 CARD = "README.md"
 PAPERS = (MANIFEST, BUILD_MANIFEST, "report.json")
 """What describes a build; kept for each build that has configs in the repository."""
-BUILDS = "builds"
 FOR_THE_CARD = ("examples/", "sheets/")
 PLACEHOLDER = "PATH_OR_REPOSITORY"
 

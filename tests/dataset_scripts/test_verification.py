@@ -305,8 +305,8 @@ def options_of_oc(rows, options):
     ("work", "said"),
     [
         pytest.param(swapped_letters, "/oc: row: it is not that of the build", id="letters"),
-        pytest.param(lambda rows: rows[1:], "/ce: missing: there is no such row", id="first removed"),
-        pytest.param(lambda rows: rows[:-1], "/poi: missing: there is no such row", id="last removed"),
+        pytest.param(lambda rows: rows[1:], "/ce: missing: there is no such row", id="first gone"),
+        pytest.param(lambda rows: rows[:-1], "/poi: missing: there is no such row", id="last gone"),
         pytest.param(
             lambda rows: [rows[0] | {"question": None}, *rows[1:]],
             "/ce: question",

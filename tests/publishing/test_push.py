@@ -283,3 +283,34 @@ def test_a_private_repository_is_for_those_who_may_see_it(hub, client, push, tmp
     )
     assert status == 2
     assert "org/open is public" in err
+
+
+def test_what_was_pulled_without_pictures_verifies_and_exports(hub, client, push, tmp_path):
+    push("my-set", "org/labels", "--pictures", "none")
+    cache, folder = tmp_path / "pulled", tmp_path / "again"
+    for command in (
+        ("pull", "org/labels"),
+        ("verify", "my-set", "--pictures"),
+        ("export", "my-set", folder),
+        ("verify", folder, "--pictures"),
+    ):
+        status, _, err, _ = client(clients.soubench, *command, cache=cache)
+        assert status == 0, (command, err)
+    files = hub.repo("dataset", "org/labels").files
+    assert set(parquet_files(hub, "org/labels")) == {
+        path.relative_to(folder).as_posix() for path in folder.glob("data/**/*.parquet")
+    }
+    for path in parquet_files(hub, "org/labels"):
+        assert hub.content(files[path]) == (folder / path).read_bytes()
+
+
+def test_a_download_of_two_builds_is_for_pull(client, push, built, tmp_path):
+    repo_id = "org/two-downloaded"
+    push("sou-vqa", repo_id, ALL)
+    push("sou-vqa", repo_id, ALL, cache=built / "driving")
+    folder = tmp_path / "sou-vqa"
+    client(clients.download, repo_id, folder)
+    for command in (("verify", folder), ("attach", folder, "--pictures", built / "sources")):
+        status, _, err, _ = client(clients.soubench, *command, cache=tmp_path)
+        assert status == 2
+        assert "parts of several builds, as soubench push leaves them" in err
