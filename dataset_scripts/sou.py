@@ -24,7 +24,7 @@ from soubench.builders.sou.build import (
 from soubench.builders.sou.prompts import Prompts
 from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.report import card_sections, report, report_text
-from soubench.builders.sou.subsets import Selection, Subset, Task
+from soubench.builders.sou.subsets import SMALL_AREA_PX, Selection, Subset, Task
 from soubench.dataset_scripts.prepared import (
     CARD_MARKER,
     PreparedBuilder,
@@ -175,6 +175,8 @@ def build_sou(
         described = manifest(result) | {"views": _plain(made)}
         card = (files(dataset.package) / "README.md").read_text(encoding="utf-8")
         card = card.replace("<!-- name -->", dataset.name)
+        card = card.replace("<!-- source -->", subsets[0].source)
+        card = card.replace("<!-- flags -->", _flags(options, subsets[0].small_area_px))
         title = f"# {dataset.title}\n"
         card = card.replace(title, f"{title[:-1]}, {options.mode} distractors\n", 1)
         (staged / "build" / "README.md").write_text(
@@ -199,6 +201,21 @@ def build_sou(
             cache=cache,
             replaced=list(dataset.views),
         )
+
+
+def _flags(options: BuildOptions, small_area_px: float) -> str:
+    """Return what a user has to say to get such a build, where it is not what goes without."""
+    usual = BuildOptions()
+    flags = [
+        (options.mode != usual.mode, f"--distractors {options.mode}"),
+        (options.seed != usual.seed, f"--seed {options.seed}"),
+        (options.pictures == "all", "--all"),
+        (isinstance(options.pictures, int), f"--limit {options.pictures}"),
+        (options.max_pixels != usual.max_pixels, f"--max-pixels {options.max_pixels}"),
+        (options.prompts.digest != usual.prompts.digest, "--prompt FILE"),
+        (small_area_px != SMALL_AREA_PX, f"--small-area {small_area_px:g}"),
+    ]
+    return "".join(f" {flag}" for given, flag in flags if given)
 
 
 def _extended(

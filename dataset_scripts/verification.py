@@ -17,7 +17,7 @@ from datasets.naming import filenames_for_dataset_split
 from huggingface_hub import DatasetCardData
 
 from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
-from soubench.builders.publishing.dataset_cache import build_folder, is_live
+from soubench.builders.publishing.dataset_cache import build_folder, builds_in
 from soubench.builders.publishing.export import NAME_FEATURES, with_names
 from soubench.builders.publishing.export_folder import (
     FileSet,
@@ -125,10 +125,7 @@ def verify_dataset(
         refuse_several_builds(folder)
         return [_verify_export(folder.resolve(), prompt, pictures=pictures)]
     cache = datasets_cache(cache_dir)
-    live: dict[str, dict[str, Path]] = {}
-    for path in sorted((cache / target).glob("*/*/*/dataset_info.json")):
-        if is_live(path.parent):
-            live.setdefault(path.parent.name, {})[path.parts[-4]] = path.parent
+    live = builds_in(cache, target)
     if not live:
         there = f"{folder} is no folder made by soubench export, and " if folder.is_dir() else ""
         raise BuildError(

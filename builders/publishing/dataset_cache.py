@@ -21,6 +21,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -151,6 +152,20 @@ def is_live(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(info, dict) and info.get("config_name") == folder.parts[-3]
+
+
+def builds_in(cache: Path, dataset: str) -> dict[str, dict[str, Path]]:
+    """Return the builds that the cache holds: fingerprint -> config -> the folder of its rows.
+
+    A folder that has the dataset's name and was loaded by its path lies there, too; it is not ours,
+    unless nothing else is there.
+    """
+    live: dict[str, dict[str, Path]] = {}
+    for path in sorted((cache / quote(dataset, safe="")).glob("*/*/*/dataset_info.json")):
+        if is_live(path.parent) and not path.parent.name.endswith(".incomplete"):
+            live.setdefault(path.parent.name, {})[path.parts[-4]] = path.parent
+    ours = {h: configs for h, configs in live.items() if build_folder(cache, dataset, h).is_dir()}
+    return ours or live
 
 
 def _retire(folder: Path, trash: Path) -> None:

@@ -21,7 +21,7 @@ from datasets.naming import filenames_for_dataset_split
 from soubench.builders.errors import PublishError
 from soubench.builders.images import inspect_picture, load_picture, pixels_digest
 from soubench.builders.publishing.card_examples import write_examples
-from soubench.builders.publishing.dataset_cache import build_folder
+from soubench.builders.publishing.dataset_cache import build_folder, builds_in
 from soubench.builders.publishing.export_folder import (
     SECTION,
     FileSet,
@@ -197,15 +197,7 @@ def with_names(features: Features) -> Features:
 
 
 def _find_build(name: str, cache: Path, fingerprint: str | None) -> _Build:
-    builds: dict[str, dict[str, Path]] = {}
-    for path in sorted((cache / quote(name, safe="")).glob("*/*/*/dataset_info.json")):
-        config = path.parts[-4]
-        try:
-            live = json.loads(path.read_text(encoding="utf-8")).get("config_name") == config
-        except (OSError, ValueError, AttributeError):
-            continue
-        if live and not path.parent.name.endswith(".incomplete"):
-            builds.setdefault(path.parent.name, {})[config] = path.parent
+    builds = builds_in(cache, name)
     if not builds:
         homes = sorted(p.name for p in (cache / "soubench").glob("*") if p.name != "staging")
         there = ", ".join(n for n in homes if (cache / "soubench" / n).is_dir()) or "nothing"
@@ -537,7 +529,7 @@ def _write_papers(
     allowed = sum(not s.withheld for s in manifest.sets)
     if "image" in info.features and any(view.column == "task" for view in manifest.views):
         parts.append(write_examples(target, shown[:allowed], shown[allowed:]))
-    notes = _script_file(name, "RELEASE_NOTES.md")
+    notes = _script_file(name, "RELEASE_NOTES.md") or _script_file("detection", "RELEASE_NOTES.md")
     if notes:
         (target / "RELEASE_NOTES.md").write_text(notes, encoding="utf-8")
         changes = notes.partition("\n")[2].replace("\n## ", "\n### ").rstrip()

@@ -57,6 +57,11 @@ def _export(args: argparse.Namespace) -> None:
             f"Without the pictures of {', '.join(done['withheld'])}, which may not be passed on; "
             "whoever has them runs soubench attach."
         )
+    if Path(done["folder"]).name == done["dataset"]:
+        print(
+            f"Loading it by its path takes the place of the build in the cache, since the folder "
+            f"has the dataset's name: call it otherwise if you still load {done['dataset']!r}."
+        )
     print(f'Load it: load_dataset("{done["folder"]}", "{done["largest_config"]}")')
 
 

@@ -441,6 +441,7 @@ def test_unknown_or_ambiguous_builds_are_explained(home, tmp_path):
     cache = shutil.copytree(home / "cache", tmp_path / "cache")
     (live,) = (cache / "sou-vqa" / "driving" / "1.0.0").iterdir()
     live.rename(live.with_name("f" * 64))
+    (cache / "soubench" / "sou-vqa" / ("f" * 64)).mkdir()
     with pytest.raises(PublishError, match=r"found 2\. Say which .* f{16}: driving"):
         export_dataset("sou-vqa", tmp_path / "out", cache_dir=cache)
 

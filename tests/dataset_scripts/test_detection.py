@@ -316,3 +316,30 @@ def test_a_category_like_a_letter_is_refused(tmp_path, capsys):
     write_coco(tmp_path / "set", "val", drawn_scenes(1, categories), categories)
     assert build("--source", f"coco={tmp_path / 'set'}") == 2
     assert "val: there is a category 'b'" in capsys.readouterr().err
+
+
+def test_a_folder_of_the_same_name_that_was_loaded_is_no_build(tmp_path, capsys):
+    write_coco(tmp_path / "set", "val", drawn_scenes(2, CATEGORIES), CATEGORIES)
+    assert build("--source", f"coco={tmp_path / 'set'}") == 0
+    out = tmp_path / "my-set"
+    assert main(["export", "my-set", str(out), "--pictures=none"]) == 0
+    assert "takes the place of the build in the cache" in capsys.readouterr().out
+    load_dataset(str(out), "all")
+    assert main(["verify", "my-set"]) == 0
+    assert main(["export", "my-set", str(tmp_path / "again"), "--pictures=none"]) == 0
+
+
+def test_the_card_says_how_to_build_the_same(tmp_path, empty_cache):
+    write_coco(tmp_path / "set", "val", drawn_scenes(3, CATEGORIES[:3]), CATEGORIES[:3])
+    flags = ["--distractors=balanced", "--small-area=400", "--limit=2"]
+    assert build("--source", f"coco={tmp_path / 'set'}", *flags) == 0
+    (folder,) = (empty_cache / "soubench" / "my-set").iterdir()
+    card = (folder / "README.md").read_text()
+    said = (
+        "soubench build my-set --source coco=DIR --distractors balanced --limit 2 --small-area 400"
+    )
+    assert said in card
+    assert "Small is what has at most 400 px²." in card
+    assert "`val`: left out, since the labels have too few categories (3): CR, POI." in card
+    assert main(["export", "my-set", str(folder.parent / "out")]) == 0
+    assert "## Release notes" in (folder.parent / "out" / "README.md").read_text()
