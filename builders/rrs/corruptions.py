@@ -7,7 +7,7 @@ the version, so Gaussian noise is looked up in a table of 65,536 quantiles.
 
 from collections.abc import Sequence
 from functools import cache
-from math import sqrt
+from math import ceil, sqrt
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
@@ -118,7 +118,8 @@ def place_occlusion(
             if len(placed) == n:
                 return tuple(placed)
             side = sqrt(area / n * MAX_ASPECT ** rng.uniform(-1, 1))
-            w = min(width, max(1, round(side)))
+            # Wide enough that the height fits into a flat picture.
+            w = min(width, max(1, round(side), ceil(area / n / height)))
             h = min(height, max(1, round(area / n / w)))
             x, y = rng.integer(0, width - w), rng.integer(0, height - h)
             new = (x, y, x + w, y + h)
