@@ -109,6 +109,8 @@ class Scene:
         source: Name in the table of sources (``visdrone``, ..).
         split: The source's own split.
         meta: What else the source says; readers state their keys.
+        complete: Every label record that says where something is could be used; else the picture
+            shows objects that are not among ``objects``.
     """
 
     image_path: Path
@@ -120,6 +122,16 @@ class Scene:
     source: str
     split: str
     meta: Mapping[str, Any] = field(default_factory=_no_meta)
+    complete: bool = True
+
+
+LOSSES = frozenset(
+    {
+        *("malformed_record", "unknown_category", "not_four_corners"),
+        *("degenerate", "not_finite", "malformed_mask"),
+    }
+)
+"""Reasons for which a record is dropped although something is in the picture."""
 
 
 @dataclass(slots=True)
@@ -142,6 +154,13 @@ class ReadReport:
     ignored: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    _lost_before: int = 0
+
+    def lost_since(self) -> bool:
+        """Say whether a record was dropped for one of ``LOSSES`` since this was last asked."""
+        lost = sum(n for reason, n in self.dropped.items() if reason in LOSSES)
+        before, self._lost_before = self._lost_before, lost
+        return lost > before
 
     def drop(self, reason: str, where: str) -> None:
         """Count something that was left out; ``where`` names file, line or record."""

@@ -42,6 +42,8 @@ from soubench.builders.scene import normalized
 Pool: TypeAlias = tuple[str, ...]
 """Names a pool of words: the task, then what divides it (an aspect, a type of scene)."""
 
+EDGE_PX = 1.0
+"""What comes this close to the edge may go on beyond it."""
 NORTH_UP_DEG = 0.5
 """North this close to the top edge is said to be at the top."""
 
@@ -150,6 +152,18 @@ class Subject:
             Named(e.text, by_id[e.object]) for e in self.record.expressions if e.object is not None
         ]
 
+    @property
+    def whole(self) -> list[Named]:
+        """Those that the picture's edge does not cut: of others no length or center is known."""
+        width, height = self.size_wh
+        return [
+            named
+            for named in self.named
+            if min(named.figure.box_xyxy[:2]) >= EDGE_PX
+            and named.figure.box_xyxy[2] <= width - EDGE_PX
+            and named.figure.box_xyxy[3] <= height - EDGE_PX
+        ]
+
     def rng(self, task: Task, use: str) -> KeyedRandom:
         """Return the draws of one task of this record."""
         return KeyedRandom(*self.key, self.record.source, self.record.id, task.value, use)
@@ -191,7 +205,8 @@ class Subject:
         gsd = self.record.gsd_m
         if gsd is None:
             return None
-        width, height = (f"{side * gsd:.4g}" for side in self.size_wh)
+        # Four digits, and no exponent.
+        width, height = (f"{float(f'{side * gsd:.4g}'):.12g}" for side in self.size_wh)
         return self.prompts.words("scale", width=width, height=height)
 
 
@@ -443,7 +458,7 @@ def _absolute_position(s: Subject) -> Iterator[Draft]:
     ]
     if not said:
         derived: list[tuple[Annotation, str, float, Box | None]] = []
-        for named in s.named:
+        for named in s.whole:
             bearing = bearing_deg(named.figure, degrees)
             if bearing is not None and compass_axis(bearing) is not None:
                 derived.append((named.figure.object, named.text, bearing, named.figure.box_xyxy))
@@ -549,13 +564,13 @@ def _distance(s: Subject) -> Iterator[Draft]:
     if said:
         return
     lengths: list[tuple[str, dict[str, str], float, list[Box]]] = []
-    for named in s.named:
+    for named in s.whole:
         axis = named.figure.axis
         if axis is not None and bearing_deg(named.figure, 0.0) is not None:
             box = named.figure.box_xyxy
             lengths.append(("DC_length", {"target": named.text}, axis.length_px, [box]))
     least = MIN_DISTANCE_SHARE * hypot(*s.size_wh)
-    for a, b in _pairs(s.named, s.rng(Task.DC, "pair")):
+    for a, b in _pairs(s.whole, s.rng(Task.DC, "pair")):
         far = distance_px(a.figure, b.figure)
         if far >= least:
             fields = {
@@ -585,7 +600,7 @@ def _area_calculation(s: Subject) -> Iterator[Draft]:
     if said:
         return
     areas: list[tuple[str, float, Box]] = []
-    for named in s.named:
+    for named in s.whole:
         figure = named.figure
         if figure.mask is not None:
             areas.append((named.text, float(mask_area_px(figure.mask)), figure.box_xyxy))

@@ -8,6 +8,7 @@ Coordinates are px of the upright picture from its top left corner, right and bo
 """
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Annotated, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from soubench.builders.errors import FormatError, RecordError
 from soubench.builders.rrs.masks import (
@@ -24,6 +26,8 @@ from soubench.builders.rrs.masks import (
     mask_box_xywh,
 )
 from soubench.builders.rrs.taxonomy import (
+    COMPASS_DIRECTIONS,
+    PICTURE_DIRECTIONS,
     ChangeKind,
     CompassDirection,
     PictureDirection,
@@ -331,7 +335,7 @@ def read_records(path: Path, refuse: Refuse) -> Iterator[FoundRecord]:
                     given = _decode(line, where)
                     if isinstance(given, dict) and isinstance(given.get("id"), str):
                         name = given["id"]
-                    record = _convert(given, f"{where}, record {name!r}")
+                    record = _one_spelling(_convert(given, f"{where}, record {name!r}"))
                     check_record(record, where)
                     if record.id in seen:
                         raise RecordError(
@@ -362,11 +366,47 @@ def _convert(given: object, where: str) -> Record:
     except msgspec.ValidationError as error:
         # "Expected `int`, got `str` - at `$.counts[0].count`"
         said, _, field = str(error).partition(" - at ")
+        if said.startswith("Invalid enum value"):
+            said = f"{said}; expected one of {', '.join(_allowed(field))}"
         said = said.replace(rf"matching regex {NOT_BLANK!r}", "that is not blank")
         place = field.strip("`").removeprefix("$.") if field else "the record"
         raise RecordError(
             "malformed_record", f"{where}, {place}: {said[:1].lower()}{said[1:]}"
         ) from error
+
+
+def _allowed(place: str) -> tuple[str, ...]:
+    """Return the words that a field may hold, such as those of ``$.changes[0].kind``."""
+    kind: msgspec.inspect.Type = msgspec.inspect.type_info(Record)
+    for name in re.findall(r"[a-z]\w*", place):
+        if isinstance(kind, msgspec.inspect.StructType):
+            kind = {f.name: f.type for f in kind.fields}[name]
+        while not isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.LiteralType):
+            if isinstance(kind, msgspec.inspect.UnionType):
+                kind = next(t for t in kind.types if not isinstance(t, msgspec.inspect.NoneType))
+            elif isinstance(kind, msgspec.inspect.ListType):
+                kind = kind.item_type
+            elif isinstance(kind, msgspec.inspect.Metadata):
+                kind = kind.type
+            else:
+                return ()
+    return tuple(map(str, kind.values)) if isinstance(kind, msgspec.inspect.LiteralType) else ()
+
+
+def _one_spelling(record: Record) -> Record:
+    """Give categories that differ in case, ``_`` or ``-`` alone the spelling of the first."""
+    first: dict[str, str] = {}
+    for name in (*(o.category for o in record.objects), *record.exhaustive):
+        first.setdefault(normalized(name), name)
+
+    def spelled(name: str) -> str:
+        return first[normalized(name)]
+
+    return replace(
+        record,
+        objects=[replace(o, category=spelled(o.category)) for o in record.objects],
+        exhaustive=list(dict.fromkeys(map(spelled, record.exhaustive))),
+    )
 
 
 def check_record(record: Record, where: str) -> None:
@@ -440,14 +480,44 @@ def _single_valued(record: Record) -> Iterator[tuple[str, list[tuple[tuple[str, 
     """Yield fields whose claims have one value each: (what it is of, value)."""
     yield "counts", [((normalized(c.target),), str(c.count)) for c in record.counts]
     yield "changes", [((normalized(c.target),), c.kind) for c in record.changes]
+    yield "picture_relations", _both_ways(record.picture_relations, PICTURE_DIRECTIONS)
+    yield "compass_relations", _both_ways(record.compass_relations, COMPASS_DIRECTIONS)
     yield (
-        "picture_relations",
-        [((normalized(r.target), r.reference), r.direction) for r in record.picture_relations],
+        "orientations",
+        [((normalized(o.target),), f"{o.bearing_deg % 180:g}°") for o in record.orientations],
     )
     yield (
-        "compass_relations",
-        [((normalized(r.target), r.reference), r.direction) for r in record.compass_relations],
+        "measurements",
+        [
+            (
+                (m.kind, *sorted(map(normalized, filter(None, (m.target, m.reference))))),
+                f"{m.value:g}",
+            )
+            for m in record.measurements
+        ],
     )
+    boxes = {o.id: o.box_xyxy for o in record.objects if o.id is not None}
+    yield (
+        "expressions",
+        [
+            ((normalized(e.text),), str(list(box)))
+            for e in record.expressions
+            if (box := e.box_xyxy or boxes.get(e.object or "")) is not None
+        ],
+    )
+
+
+def _both_ways(
+    relations: Sequence[PictureRelation | CompassRelation], directions: Sequence[str]
+) -> list[tuple[tuple[str, ...], str]]:
+    """Return each relation, and what it says of the reference as seen from the target."""
+    opposite = {d: directions[i - len(directions) // 2] for i, d in enumerate(directions)}
+    claims: list[tuple[tuple[str, ...], str]] = []
+    for r in relations:
+        target, reference = normalized(r.target), normalized(r.reference)
+        claims.append(((target, reference), r.direction))
+        claims.append(((reference, target), opposite[r.direction]))
+    return claims
 
 
 def boxes_of(record: Record) -> Iterator[tuple[str, Sequence[float]]]:

@@ -14,7 +14,8 @@ def records_of(
     """Turn the scenes of a split into records.
 
     All categories of the source are labelled completely, but for those of which a picture has an
-    object that the source does not count; a region that may hold anything leaves none.
+    object that the source does not count; a region that may hold anything, or a label that could
+    not be read, leaves none.
 
     Args:
         scenes: All scenes of the split.
@@ -25,7 +26,8 @@ def records_of(
     known = list(report.categories)
     for scene in scenes:
         uncounted = {o.category for o in scene.objects if o.ignore}
-        exhaustive = [c for c in known if c not in uncounted] if uncounted <= set(known) else []
+        told = scene.complete and uncounted <= set(known)
+        exhaustive = [c for c in known if c not in uncounted] if told else []
         record = Record(
             id=f"{scene.source}/{scene.image_id}",
             images=[scene.image_path.name],

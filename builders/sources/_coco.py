@@ -141,6 +141,8 @@ def read_coco_like(root: Path, split: str, report: ReadReport, rules: CocoRules)
         records = _group_records(document, pictures, label.path, report)
     check_categories(_count_categories(document, label.path), categories, label.path)
     del document
+    # Records whose picture is not known may be of any.
+    unplaced = report.lost_since()
     for key in sorted(pictures.image_ids, key=lambda key: pictures.image_ids[key]):
         image_id = pictures.image_ids[key]
         objects = [
@@ -155,6 +157,7 @@ def read_coco_like(root: Path, split: str, report: ReadReport, rules: CocoRules)
                 group_id=rules.group_of(image_id),
                 label_size_wh=pictures.sizes_wh.get(key),
                 objects=objects,
+                complete=not unplaced,
             ),
             Source(rules.source, split),
             report,

@@ -61,6 +61,8 @@ class RawPicture:
         objects: Its records in file order.
         normalized: The coordinates are shares of the upright picture's width and height, not px.
         meta: See `Scene`.
+        complete: No record is known to be lost that may be of this picture; what is lost between
+            two pictures is that of the second one, which `make_scene` sees by itself.
     """
 
     path: Path
@@ -70,6 +72,7 @@ class RawPicture:
     objects: Sequence[RawObject]
     normalized: bool = False
     meta: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    complete: bool = True
 
 
 class Source(NamedTuple):
@@ -111,6 +114,7 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
         info = inspect_picture(picture.path, max_pixels=report.max_pixels)
     except PictureError as error:
         report.drop(error.reason, picture.image_id)
+        report.lost_since()
         return None
     if info.exif_damaged:
         report.repair("exif_unreadable", picture.path.name)
@@ -130,6 +134,7 @@ def make_scene(picture: RawPicture, source: Source, report: ReadReport) -> Scene
         source=source.name,
         split=source.split,
         meta=picture.meta,
+        complete=not report.lost_since() and picture.complete,
     )
 
 

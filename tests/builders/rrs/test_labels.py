@@ -266,3 +266,39 @@ def test_a_ground_sample_distance_that_makes_no_sense_is_told(tmp_path, gsd, cap
 def test_a_folder_that_is_not_there_is_named(tmp_path, missing, capsys):
     assert build(tmp_path / "cache", f"--source=coco={tmp_path / missing}") == 2
     assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"bbox": [90, 90, 20, 0]},
+        {"bbox": [90, 90, 20]},
+        {"category_id": 99},
+    ],
+)
+def test_a_label_that_could_not_be_read_leaves_its_picture_open(tmp_path, lost):
+    ship = {"category": "ship", "box_xyxy": [10, 10, 60, 40]}
+    ship["mask"] = {"polygons": [[10, 10, 60, 10, 60, 40, 10, 40]]}
+    root = write_coco(tmp_path / "set", {"p": [ship, ship], "q": [ship]})
+    path = root / "annotations" / "instances_val.json"
+    document = json.loads(path.read_text())
+    document["annotations"][1] |= lost
+    path.write_text(json.dumps(document))
+    assert build(tmp_path / "cache", f"--source=coco={root}") == 0
+    rows = rows_in(tmp_path / "cache")
+    assert {row["id"] for row in rows if row["task"] in ("OC", "OE", "HD")} == {
+        *("coco/q/oc", "coco/q/oe", "coco/q/oe-2", "coco/q/hd", "coco/q/hd-2")
+    }
+
+
+def test_what_the_edge_cuts_is_not_measured(tmp_path):
+    cut = {"category": "ship", "quad_xy8": [180, 10, 300, 10, 300, 30, 180, 30]}
+    whole = {"category": "plane", "quad_xy8": [10, 100, 110, 100, 110, 120, 10, 120]}
+    root = write_dota(tmp_path / "set", {"P1": [cut], "P2": [whole], "P3": [cut, whole]})
+    assert build(tmp_path / "cache", f"--source=dota={root}", "--north-up") == 0
+    measured = {"DC", "AC", "API"}
+    rows = [row for row in rows_in(tmp_path / "cache") if row["task"] in measured]
+    assert {row["id"].split("/")[1] for row in rows} == {"P2", "P3"}
+    assert all("plane" in row["question"] for row in rows)
+    lengths = {row["options"][row["answer_index"]] for row in rows if row["task"] == "DC"}
+    assert lengths == {"50 m"}  # 100 px of 0.5 m

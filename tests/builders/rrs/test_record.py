@@ -204,6 +204,56 @@ BAD = [
         "counts",
         id="two counts of one thing",
     ),
+    pytest.param(
+        changed(
+            orientations=[
+                {"target": "the quay", "bearing_deg": 0},
+                {"target": "The quay", "bearing_deg": 90},
+            ]
+        ),
+        "contradiction",
+        "orientations: the quay is both '0°' and '90°'",
+        id="two axes of one thing",
+    ),
+    pytest.param(
+        changed(
+            measurements=[
+                {"kind": "length", "target": "the quay", "value": 123},
+                {"kind": "length", "target": "the quay", "value": 999},
+            ]
+        ),
+        "contradiction",
+        "'123' and '999'",
+        id="two lengths of one thing",
+    ),
+    pytest.param(
+        changed(
+            expressions=[
+                {"text": "the pier", "box_xyxy": [1, 1, 5, 5]},
+                {"text": "the pier", "box_xyxy": [2, 2, 9, 9]},
+            ]
+        ),
+        "contradiction",
+        "expressions: the pier",
+        id="one expression of two boxes",
+    ),
+    pytest.param(
+        changed(
+            picture_relations=[
+                {"target": "the pier", "reference": "the ship", "direction": "left"},
+                {"target": "the ship", "reference": "the pier", "direction": "below"},
+            ]
+        ),
+        "contradiction",
+        "the ship of the pier is both 'right' and 'below'",
+        id="relations that do not mirror each other",
+    ),
+    pytest.param(
+        changed(scene={"type": "airfield"}),
+        "malformed_record",
+        "expected one of airport, barracks, launch site, port, radar facility, training ground",
+        id="another type of scene",
+    ),
     pytest.param(changed(images=["c.png"]), "picture_missing", "c.png", id="no such picture"),
     pytest.param(changed(images=["cut.png"]), "picture_truncated", "cut.png", id="cut picture"),
     pytest.param(

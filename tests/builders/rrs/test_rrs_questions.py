@@ -293,3 +293,16 @@ def test_drawn_changes_are_what_they_say(change):
             moved = (old.x, old.y) != (new.x, new.y)
             assert moved == (change == "moved")
             assert (old.color != new.color) == (change == "altered")
+
+
+def test_a_large_picture_is_told_without_an_exponent():
+    found = asked((400, 300), gsd_m=300.0, objects=boxes((10, 10, 110, 60)), exhaustive=["ship"])
+    assert all("e+" not in draft.question for draft in found.drafts)
+    said = asked(
+        (400, 300),
+        gsd_m=300.0,
+        measurements=[Measurement(kind="length", target="the quay", value=5000)],
+    )
+    (draft,) = of(Task.DC, said)
+    assert "120000 m" in draft.question
+    assert "90000 m" in draft.question
