@@ -34,6 +34,18 @@ Quad = tuple[float, float, float, float, float, float, float, float]
 """Four corners ``x1, y1, .., x4, y4`` in the order of the source."""
 
 
+def is_convex(xs: Sequence[float], ys: Sequence[float]) -> bool:
+    """Say whether a quadrilateral is convex; any other number of corners is not."""
+    if len(xs) != 4:
+        return False
+    turns = [
+        (xs[i - 2] - xs[i - 3]) * (ys[i - 1] - ys[i - 2])
+        - (ys[i - 2] - ys[i - 3]) * (xs[i - 1] - xs[i - 2])
+        for i in range(4)
+    ]
+    return min(turns) >= 0 or max(turns) <= 0
+
+
 def shoelace_area(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return the area in px² of a polygon whose edges do not cross."""
     twice = sum(xs[i - 1] * ys[i] - xs[i] * ys[i - 1] for i in range(len(xs)))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,8 +16,10 @@ import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 from datasets import Features
 from datasets.naming import filenames_for_dataset_split
 from huggingface_hub import DatasetCardData
+from PIL import Image
 
 from soubench.builders.errors import BuildError, FormatError, PublishError, SoubenchError
+from soubench.builders.images import pixels_digest
 from soubench.builders.publishing.dataset_cache import build_folder, builds_in
 from soubench.builders.publishing.export import NAME_FEATURES, with_names
 from soubench.builders.publishing.export_folder import (
@@ -59,7 +62,8 @@ class Verifier(Protocol):
     def pictures_of(self, manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
         """Return ``file_name``, ``sha256`` and ``as_is`` of each of a row's pictures.
 
-        Those that are not the source's own file may have ``made_sha256``.
+        Those that are not the source's own file may have ``made_sha256`` (of the file) or
+        ``pixels_sha256``.
 
         ``row`` has ``id``, ``split`` and, where there are such columns, ``subset``, ``image_id``
         and ``task``. Nothing where that is not known, as of a copy that was drawn on.
@@ -359,15 +363,21 @@ def _cached_pictures(
                     if not there:
                         yield Problem(row["id"], row["column"], f"there is no file {path}")
                 expected = known[i] if i < len(known) else {}
-                if digests[path] and not _is_expected(digests[path], expected):
+                if digests[path] and not _is_expected(digests[path], Path(path), expected):
                     message = f"{path} is not the picture of the build"
                     yield Problem(row["id"], row["column"], message)
 
 
-def _is_expected(digest: str, known: Mapping[str, Any]) -> bool:
+def _is_expected(digest: str, picture: Path | BytesIO, known: Mapping[str, Any]) -> bool:
     """Say whether a file is the source's own, or the one that the build made of it, if known."""
     if not known:
         return True
+    if not known["as_is"] and "pixels_sha256" in known:
+        try:
+            with Image.open(picture) as image:
+                return bool(pixels_digest(image.convert("RGB")) == known["pixels_sha256"])
+        except (OSError, Image.DecompressionBombError):
+            return False
     expected = known["sha256"] if known["as_is"] else known.get("made_sha256")
     return not expected or digest == expected
 
@@ -426,7 +436,8 @@ def _byte_problems(row: Row, known: Sequence[Mapping[str, Any]]) -> Iterator[Pro
         for cell, picture in zip(row["cells"], known, strict=False):
             # attach makes pictures anew, and checks their pixels: another encoder has other bytes.
             attached = not picture["as_is"] and row.get("sha256")
-            if not attached and not _is_expected(sha256(cell["bytes"]).hexdigest(), picture):
+            data = cell["bytes"]
+            if not attached and not _is_expected(sha256(data).hexdigest(), BytesIO(data), picture):
                 yield Problem(row["id"], row["column"], "it is not the picture of the build")
 
 

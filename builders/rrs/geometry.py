@@ -92,7 +92,8 @@ class Axis:
 def axis_of(quad_xy8: Sequence[float]) -> Axis | None:
     """Return sides and direction of a quadrilateral; None if it is not nearly a rectangle.
 
-    Opposite sides, and the diagonals, differ by at most `RECTANGLE_TOLERANCE` of the longer one.
+    Opposite sides, and the diagonals, differ by at most `RECTANGLE_TOLERANCE` of the longer one,
+    and so does its area from that of the sides: corners may be given crosswise.
 
     >>> axis_of((0, 0, 30, 0, 30, 10, 0, 10))
     Axis(length_px=30.0, width_px=10.0, angle_deg=90.0)
@@ -103,6 +104,10 @@ def axis_of(quad_xy8: Sequence[float]) -> Axis | None:
             return None
     first, second = ((b - a) + (c - d)) / 2, ((c - b) + (d - a)) / 2
     longer, shorter = (first, second) if abs(first) >= abs(second) else (second, first)
+    expected = abs(longer) * abs(shorter)
+    area = shoelace_area(quad_xy8[0::2], quad_xy8[1::2])
+    if expected == 0 or abs(area - expected) > RECTANGLE_TOLERANCE * expected:
+        return None
     angle = picture_angle_deg((0.0, 0.0), (longer.real, longer.imag)) % 180
     return Axis(abs(longer), abs(shorter), angle)
 

@@ -34,7 +34,7 @@ from soubench.builders.rrs.taxonomy import (
     SceneType,
     Task,
 )
-from soubench.builders.scene import normalized
+from soubench.builders.scene import is_convex, normalized, shoelace_area
 
 SCHEMA_FILE = "record.schema.json"
 BOX_SLACK_PX = 1.0
@@ -414,7 +414,8 @@ def check_record(record: Record, where: str) -> None:
 
     Raises:
         RecordError: With the reason ``unknown_task``, ``annotation_of_pair``,
-            ``change_without_pair``, ``empty_box``, ``object_id``, ``expression_target``,
+            ``change_without_pair``, ``empty_box``, ``quad_malformed``, ``quad_off_its_box``,
+            ``object_id``, ``expression_target``,
             ``measurement_reference``, or ``contradiction``.
     """
 
@@ -442,6 +443,23 @@ def check_record(record: Record, where: str) -> None:
     for field, box in boxes_of(record):
         if not (box[0] < box[2] and box[1] < box[3]):
             refuse("empty_box", field, f"expected x1 < x2 and y1 < y2, got {list(box)}")
+    for i, o in enumerate(record.objects):
+        if o.quad_xy8 is None:
+            continue
+        xs, ys = o.quad_xy8[0::2], o.quad_xy8[1::2]
+        if not is_convex(xs, ys) or shoelace_area(xs, ys) < 1:
+            refuse(
+                "quad_malformed",
+                f"objects[{i}].quad_xy8",
+                f"expected four corners in order around an area, got {list(o.quad_xy8)}",
+            )
+        hull = (min(xs), min(ys), max(xs), max(ys))
+        if not holds(o.box_xyxy, hull):
+            refuse(
+                "quad_off_its_box",
+                f"objects[{i}].quad_xy8",
+                f"it reaches to {list(hull)}, out of the box {list(o.box_xyxy)}",
+            )
     ids = [o.id for o in record.objects if o.id is not None]
     for name in ids:
         if ids.count(name) > 1:

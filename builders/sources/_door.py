@@ -16,6 +16,7 @@ from soubench.builders.scene import (
     ReadReport,
     Scene,
     SceneObject,
+    is_convex,
     normalized,
     shoelace_area,
 )
@@ -293,18 +294,6 @@ def _place_polygon(corners: tuple[float, ...], width: int, height: int) -> _Plac
     if len(xs) == 4:
         quad = (xs[0], ys[0], xs[1], ys[1], xs[2], ys[2], xs[3], ys[3])
     return _Placed(box, quad, area, clipped, crossing)
-
-
-def is_convex(xs: Sequence[float], ys: Sequence[float]) -> bool:
-    """Say whether a quadrilateral is convex; any other number of corners is not."""
-    if len(xs) != 4:
-        return False
-    turns = [
-        (xs[i - 2] - xs[i - 3]) * (ys[i - 1] - ys[i - 2])
-        - (ys[i - 2] - ys[i - 3]) * (xs[i - 1] - xs[i - 2])
-        for i in range(4)
-    ]
-    return min(turns) >= 0 or max(turns) <= 0
 
 
 def _area_inside(

@@ -35,6 +35,6 @@ def knows_words(manifest: Mapping[str, Any], prompt: Path | None) -> bool:
 def pictures_of(manifest: Mapping[str, Any], row: Row) -> Sequence[Mapping[str, Any]]:
     """Return names and hashes of a row's pictures; a corrupted copy is not the source's file."""
     found: Sequence[Mapping[str, Any]] = manifest["pictures"].get(record_id(row["id"]), ())
-    if row["id"] in manifest["pixels"]:
-        return [{**picture, "as_is": False} for picture in found]
+    if (pixels := manifest["pixels"].get(row["id"])) is not None:
+        return [{**picture, "as_is": False, "pixels_sha256": pixels} for picture in found]
     return found

@@ -115,10 +115,28 @@ BAD = [
         id="box too far left",
     ),
     pytest.param(
-        with_object(quad_xy8=[4, 4, 20, 4, 20, 99, 4, 10]),
+        with_object(box_xyxy=[4, 4, 20, 48], quad_xy8=[4, 4, 20, 4, 20, 48.5, 4, 10]),
         "quad_outside",
         "objects[0].quad_xy8",
         id="corner outside",
+    ),
+    pytest.param(
+        with_object(quad_xy8=[4, 4, 20, 10, 20, 4, 4, 10]),
+        "quad_malformed",
+        "objects[0].quad_xy8: expected four corners in order",
+        id="corners crosswise",
+    ),
+    pytest.param(
+        with_object(quad_xy8=[4, 4, 20, 4, 20, 4, 4, 4]),
+        "quad_malformed",
+        "objects[0].quad_xy8: expected four corners in order",
+        id="corners on a line",
+    ),
+    pytest.param(
+        with_object(quad_xy8=[4, 4, 40, 4, 40, 10, 4, 10]),
+        "quad_off_its_box",
+        "out of the box [4.0, 4.0, 20.0, 10.0]",
+        id="corners off the box",
     ),
     pytest.param(
         with_object(mask=rle(SHIP[:, :32])),
