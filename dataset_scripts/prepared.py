@@ -14,6 +14,7 @@ from tqdm import tqdm
 from soubench.builders.contact_sheet import contact_sheet
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.dataset_cache import build_folder, publish
+from soubench.dataset_scripts.row_digests import read_config, row_digests
 
 CARD_MARKER = "<!-- this build -->"
 MANIFEST = "manifest.json"
@@ -122,8 +123,8 @@ def prepare_and_publish(
         configs: Config -> split -> its rows.
         report: What the build did; kept as ``report.json`` beside the pictures.
         report_text: The same for a person; kept as ``report.txt``.
-        manifest: What the build is made of; kept as ``manifest.json`` there, too, with the
-            features of the rows.
+        manifest: What the build is made of; kept as ``manifest.json`` there, too, with
+            ``features`` and ``rows`` (see `row_digests`).
         fingerprint: Hash of the build.
         staged: The staging folder, with the pictures in ``build/``.
         cache: The datasets cache.
@@ -141,10 +142,14 @@ def prepare_and_publish(
         json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     (folder / "report.txt").write_text(report_text + "\n", encoding="utf-8")
-    described = dict(manifest) | {"features": builder.FEATURES.to_dict()}
-    (folder / MANIFEST).write_text(json.dumps(described), encoding="utf-8")
+    tables: dict[str, dict[str, pa.Table]] = {}
     for name, rows in tqdm(configs.items(), desc="preparing configs", unit=" configs"):
-        _prepare(builder, name, rows, fingerprint, staged / "cache")
+        tables[name] = _prepare(builder, name, rows, fingerprint, staged / "cache")
+    described = dict(manifest) | {
+        "features": builder.FEATURES.to_dict(),
+        "rows": row_digests(tables, builder.FEATURES),
+    }
+    (folder / MANIFEST).write_text(json.dumps(described), encoding="utf-8")
     publish(
         cache,
         staged,
@@ -190,13 +195,14 @@ def _prepare(
     rows: Mapping[str, Rows | Tables],
     fingerprint: str,
     cache_dir: Path,
-) -> None:
+) -> dict[str, pa.Table]:
+    """Prepare a config and return its splits."""
     shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        builder(
-            name, rows=rows, fingerprint=fingerprint, cache_dir=cache_dir
-        ).download_and_prepare()
+        made = builder(name, rows=rows, fingerprint=fingerprint, cache_dir=cache_dir)
+        made.download_and_prepare()
+        return read_config(builder.NAME, Path(made.cache_dir), made.info)
     except (datasets.exceptions.DatasetGenerationError, OSError) as error:
         raise PublishError(
             f"{name}: the rows cannot be written to {cache_dir} ({error.__cause__ or error}). "

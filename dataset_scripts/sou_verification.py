@@ -12,6 +12,7 @@ from soubench.builders.sou.questions import LETTERS
 from soubench.builders.sou.subsets import Task
 from soubench.builders.sou.verify import verify
 from soubench.builders.verification import Problem, Row
+from soubench.dataset_scripts.row_digests import first_difference
 from soubench.dataset_scripts.sou import ROW_COLUMNS, conversation
 
 BATCH_ROWS = 1024
@@ -34,9 +35,10 @@ def problems(
             yield Problem("", "config", f"the splits of {name} are not those of the manifest")
             continue
         for split, table in view.items():
-            if not _view(everything, manifest["views"][name][split]).equals(table):
-                message = f"the rows of {name}, {split}, are not those of {largest}"
-                yield Problem("", "config", message)
+            row_id = first_difference(_view(everything, manifest["views"][name][split]), table)
+            if row_id:
+                message = f"the rows of {name}, {split}, are not those of {largest} from here on"
+                yield Problem(row_id, "config", message)
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no types
 from datasets import Features
-from datasets.naming import filenames_for_dataset_split
 from huggingface_hub import DatasetCardData
 from PIL import Image
 
@@ -42,10 +41,8 @@ from soubench.dataset_scripts import sou_verification as sou
 from soubench.dataset_scripts.plant_leaves import verification as plant_leaves
 from soubench.dataset_scripts.prepared import MANIFEST, datasets_cache
 from soubench.dataset_scripts.primitive_shapes import verification as primitive_shapes
+from soubench.dataset_scripts.row_digests import Tables, digest_problems, read_config
 from soubench.dataset_scripts.rrs import verification as rrs
-
-Tables = Mapping[str, Mapping[str, pa.Table]]
-"""Config -> split -> its rows, without pictures."""
 
 
 class Verifier(Protocol):
@@ -169,13 +166,14 @@ def _verify_build(
         features = Features.from_dict(described["features"])
         for config, path in configs.items():
             info = datasets.DatasetInfo.from_directory(str(path))
-            tables[config] = _prepared(name, path, info)
+            tables[config] = read_config(name, path, info)
             # What was pulled may say which pictures belong to rows that came without.
             named = info.features and set(info.features) & set(NAME_FEATURES)
             expected = with_names(features) if named else features
             problems += _info_problems(config, info, expected, _lengths(tables[config]))
         without = {c: {s: _rows_only(t) for s, t in of.items()} for c, of in tables.items()}
         problems += _verifier(name).problems(without, described, prompt)
+        problems += _digest_problems(without, described, problems)
         problems += _cached_pictures(name, tables, described, pictures=pictures)
     except _DAMAGE as error:
         problems.append(_damaged(folder, error))
@@ -191,9 +189,15 @@ def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Veri
         export = load_manifest(folder)
         dataset = export.dataset
         described = _described(folder / MANIFEST)
-        if described["fingerprint"] != export.fingerprint:
-            message = f"export.json says {export.fingerprint}, {MANIFEST} another"
-            problems.append(Problem("", "fingerprint", message))
+        head = described["head"]
+        for field, ours in (
+            ("fingerprint", described["fingerprint"]),
+            ("dataset", head.get("dataset", dataset)),
+            ("mode", head.get("mode", export.mode)),
+        ):
+            if (said := getattr(export, field)) != ours:
+                message = f"export.json says {said!r}, {MANIFEST} {ours!r}"
+                problems.append(Problem("", field, message))
         problems += _file_problems(folder, export, hashed=pictures)
         sets = {(s.folder, s.split): _read_rows(folder, s) for s in export.sets}
         for view in export.views:
@@ -205,11 +209,19 @@ def _verify_export(folder: Path, prompt: Path | None, *, pictures: bool) -> Veri
             features = with_names(features)
         problems += _feature_problems(folder, export, features)
         problems += _verifier(dataset).problems(tables, described, prompt)
+        problems += _digest_problems(tables, described, problems)
         for s in export.sets:
             problems += _exported_pictures(folder, dataset, s, described, pictures=pictures)
     except _DAMAGE as error:
         problems.append(_damaged(folder, error))
     return _verified(dataset, folder, described, tables, prompt, problems)
+
+
+def _digest_problems(
+    tables: Tables, described: Mapping[str, Any], found: Sequence[Problem]
+) -> list[Problem]:
+    known = {problem.row_id for problem in found}
+    return list(digest_problems(tables, described["features"], described["rows"], known))
 
 
 def _verified(
@@ -306,18 +318,6 @@ def _feature_problems(folder: Path, export: Manifest, features: Features) -> Ite
             yield Problem("", "features", f"{path}: they are not those of the build")
 
 
-def _prepared(name: str, folder: Path, info: datasets.DatasetInfo) -> dict[str, pa.Table]:
-    """Return the splits of a config of the cache, in their order."""
-    tables = {}
-    for split, found in (info.splits or {}).items():
-        files = filenames_for_dataset_split(
-            str(folder), name, split, filetype_suffix="arrow", shard_lengths=found.shard_lengths
-        )
-        parts = [pa.ipc.open_stream(pa.memory_map(file)).read_all() for file in files]
-        tables[split] = pa.concat_tables(parts)
-    return tables
-
-
 def _rows_only(table: pa.Table) -> pa.Table:
     return table.drop_columns([c for c in ("image", "images") if c in table.column_names])
 
@@ -345,6 +345,10 @@ def _cached_pictures(
     for config, split, table in ((c, s, t) for c in ordered for s, t in tables[c].items()):
         for row in _identified(table, split):
             paths = [cell["path"] for cell in row["cells"]]
+            if any(cell["bytes"] is not None for cell in row["cells"]):
+                # Which `datasets` would show, whatever the path.
+                message = "expected the path of its picture alone, and it has bytes"
+                yield Problem(row["id"], row["column"], message)
             if paths_of.setdefault((split, row["id"]), paths) is not paths:
                 if paths_of[split, row["id"]] != paths:
                     message = f"{config} and {ordered[0]} have different pictures"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from soubench.builders.rrs.build import LETTERS, fingerprint
@@ -37,8 +38,15 @@ def verify(tables: Mapping[str, Sequence[Row]], manifest: Mapping[str, Any]) -> 
         yield Problem("", "config", f"the config {name!r} is missing, or should not be there")
     for name, tasks in expected.items():
         own = [row for row in everything if row["task"] in tasks]
-        if name in tables and list(tables[name]) != own:
-            yield Problem("", "config", f"{name!r} does not hold the rows of {ALL!r} of its tasks")
+        given = tables.get(name, own)
+        pairs = zip_longest(own, given)
+        differing = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if differing is not None:
+            # The row that only one of the two has.
+            one, found = differing
+            other = found if one is None or (found and len(given) > len(own)) else one
+            message = f"{name!r} does not hold the rows of {ALL!r} of its tasks, from here on"
+            yield Problem(other["id"], "config", message)
     yield from _fingerprint_problems(everything, manifest)
     by_id = {row["id"]: row for row in everything}
     if len(by_id) < len(everything):

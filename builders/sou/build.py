@@ -20,7 +20,7 @@ from soubench.builders.errors import BuildError, PublishError
 from soubench.builders.images import MAX_PICTURE_PX
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import EXAMPLES_PER_REASON, ReadReport
-from soubench.builders.sou.fingerprint import fingerprint, objects_digest, row_digest
+from soubench.builders.sou.fingerprint import fingerprint, objects_digest
 from soubench.builders.sou.picture import SouPicture, prepare
 from soubench.builders.sou.prompts import Prompts, load_prompts
 from soubench.builders.sou.questions import (
@@ -132,7 +132,6 @@ class SouBuild:
         subsets: The subsets that have rows, in their fixed order.
         empty: Subsets that were asked for but have no row, with what became of their pictures.
         letters: Per subset: sub-task -> image id -> index of the right option.
-        row_digests: Subset and image id -> sub-task -> hash of the row.
         fingerprint: SHA-256 of everything that is emitted, hexadecimal.
     """
 
@@ -142,7 +141,6 @@ class SouBuild:
     subsets: tuple[SubsetBuild, ...]
     empty: Mapping[str, tuple[ReadReport, LeftOut]]
     letters: tuple[Mapping[Task, Mapping[str, int]], ...]
-    row_digests: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     fingerprint: str = ""
 
 
@@ -187,7 +185,8 @@ def build(
             "No picture can take part.\n" + "\n".join(map(explain_empty, empty.items()))
         )
     letters = tuple(assign_letters([b.asked.questions for b in built], key))
-    return _signed(SouBuild(dataset, key, options, tuple(built), empty, letters))
+    unsigned = SouBuild(dataset, key, options, tuple(built), empty, letters)
+    return replace(unsigned, fingerprint=_fingerprint(unsigned))
 
 
 def explain_empty(item: tuple[str, tuple[ReadReport, LeftOut]]) -> str:
@@ -404,24 +403,14 @@ def objects_column(picture: SouPicture) -> dict[str, list[Any]]:
     }
 
 
-def _signed(result: SouBuild) -> SouBuild:
-    """Add the hashes of the rows and of everything."""
+def _fingerprint(result: SouBuild) -> str:
     everything = Selection(tuple(b.subset.name for b in result.subsets))
-    digests: dict[tuple[str, str], dict[str, str]] = {}
-
-    def hashed() -> Iterator[dict[str, Any]]:
-        for row in rows(result, everything, Path()):
-            of_picture = digests.setdefault((row["subset"], row["image_id"]), {})
-            of_picture[row["task"]] = row_digest(row)
-            yield row
-
     pictures = {
         (b.subset.name, c.picture.image_id): _described(b, c)
         for b in result.subsets
         for c in b.candidates
     }
-    whole = fingerprint(fingerprint_head(result), hashed(), pictures)
-    return replace(result, row_digests=digests, fingerprint=whole)
+    return fingerprint(fingerprint_head(result), rows(result, everything, Path()), pictures)
 
 
 def fingerprint_head(result: SouBuild) -> dict[str, Any]:
@@ -454,18 +443,13 @@ def manifest(result: SouBuild) -> dict[str, Any]:
         ``file_name`` and ``sha256`` of the source picture, ``as_is`` (it is asked about as that
         file, neither scaled nor converted), ``width`` and ``height`` in px as it is asked about,
         ``group_id``, ``plain_sha256`` and ``marked_sha256`` (of the files that the build made:
-        scaled or converted, or empty; outlined), ``objects_sha256``, and ``rows`` (sub-task ->
-        hash of the row).
+        scaled or converted, or empty; outlined), and ``objects_sha256``.
     """
     return {
         "fingerprint": result.fingerprint,
         "head": fingerprint_head(result),
         "pictures": {
-            b.subset.name: {
-                c.picture.image_id: _described(b, c)
-                | {"rows": result.row_digests.get((b.subset.name, c.picture.image_id), {})}
-                for c in b.candidates
-            }
+            b.subset.name: {c.picture.image_id: _described(b, c) for c in b.candidates}
             for b in result.subsets
         },
     }

@@ -40,17 +40,9 @@ def fingerprint(
             pinned = {name: pictures[picture][name] for name in PINNED}
             digest.update(canonical({"objects": row["objects"], "picture": pinned}))
             previous = picture
-        digest.update(_said(row))
+        said = {k: v for k, v in row.items() if k not in ("image", "objects")}
+        digest.update(canonical(said))
     return digest.hexdigest()
-
-
-def row_digest(row: Mapping[str, Any]) -> str:
-    """Hash one row but for its picture and objects; 16 hexadecimal digits."""
-    return sha256(_said(row)).hexdigest()[:16]
-
-
-def _said(row: Mapping[str, Any]) -> bytes:
-    return canonical({k: v for k, v in row.items() if k not in ("image", "objects")})
 
 
 def objects_digest(objects: Mapping[str, Any]) -> str:

@@ -8,12 +8,13 @@ from soubench.commands import PROBLEMS_SHOWN, Commands
 
 EPILOG = """\
 Checked: that each answer follows from the row's own evidence, that options and letters keep the
-rules, that rows, configs, features and card are those that the build wrote into manifest.json, and
-that all of it gives the fingerprint; with --pictures also the bytes of the pictures.
+rules, that rows, configs and features (those that the card's YAML states, too) are those that the
+build wrote into manifest.json, and that all of it gives the fingerprint; with --pictures also the
+bytes of the pictures.
 
-Not shown: that the labels are the source's. Who changes rows and manifest.json alike and hashes
-them anew makes another dataset, with another fingerprint: compare it with the one that was
-published, or give that one as --fingerprint."""
+Not checked: what the card says in words. Not shown: that the labels are the source's. Who changes
+rows and manifest.json alike and hashes them anew makes another dataset, with another fingerprint:
+compare it with the one that was published, or give that one as --fingerprint."""
 
 
 def add_parser(commands: Commands) -> None:

@@ -379,7 +379,7 @@ def test_a_changed_manifest_is_seen(changed, said, exported, tmp_path, capsys):
     described["pictures"]["val"]["ghost"] = dict(picture)
     (folder / "manifest.json").write_text(json.dumps(described))
     assert main(["verify", str(folder)]) == 2
-    assert "val/ghost/ce: missing: there is no such row" in capsys.readouterr().out
+    assert "val/ghost: missing: no row asks about this picture" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -435,3 +435,54 @@ def test_the_fingerprint_may_be_demanded_and_other_words_are_said(built_set, cap
     own.write_text((prompts.files(prompts.__package__) / prompts.PROMPT_FILE).read_text() + "\n")
     assert main(["verify", "my-set", "--prompt", str(own)]) == 0
     assert "the words of its questions were not derived anew" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "column", "corrupt", "row"),
+    [
+        ("plant-leaves", LEAVES, "id", lambda v: f"{v}x", 0),
+        ("plant-leaves", LEAVES, "plant_id", lambda v: "x", 0),
+        ("primitive-shapes", SHAPES, "shapes", edited({"half_long": lambda v: [1, *v[1:]]}), 2),
+    ],
+)
+def test_every_dataset_names_the_row(name, path, column, corrupt, row, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported[name], tmp_path / "changed")
+    table = pq.read_table(folder / path)
+    cells = table[column].to_pylist()
+    cells[row] = corrupt(copy.deepcopy(cells[row]))
+    index, field = table.column_names.index(column), table.schema.field(column)
+    rewrite(folder, path, table.set_column(index, field, pa.array(cells, field.type)))
+    assert main(["verify", str(folder)]) == 2
+    row_id = pq.read_table(folder / path)["id"][row].as_py()
+    assert f"  {row_id}: " in capsys.readouterr().out
+
+
+def test_rows_in_another_order_are_named(exported, tmp_path, capsys):
+    for name, path in (("my-set", SET), ("primitive-shapes", SHAPES), ("plant-leaves", LEAVES)):
+        folder = shutil.copytree(exported[name], tmp_path / name)
+        table = pq.read_table(folder / path)
+        rewrite(folder, path, table.take([2, 3, 0, 1, *range(4, table.num_rows)]))
+        assert main(["verify", str(folder)]) == 2
+        assert "it comes again, or too late" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["dataset", "mode"])
+def test_an_export_that_calls_itself_something_else_is_seen(key, exported, tmp_path, capsys):
+    folder = shutil.copytree(exported["my-set"], tmp_path / "other")
+    noted = json.loads((folder / "export.json").read_text())
+    (folder / "export.json").write_text(json.dumps(noted | {key: "balanced"}))
+    assert main(["verify", str(folder)]) == 2
+    assert f"{key}: export.json says 'balanced'" in capsys.readouterr().out
+
+
+def test_bytes_beside_the_path_of_a_cached_picture_are_seen(built_set, capsys):
+    prepared, _ = built_set
+    (file,) = (prepared / "all-ol").rglob("*.arrow")
+    table = pa.ipc.open_stream(file.read_bytes()).read_all()
+    images = [cell | {"bytes": b"another"} for cell in table["image"].to_pylist()]
+    images = pa.array(images, table.schema.field("image").type)
+    table = table.set_column(table.column_names.index("image"), "image", images)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert main(["verify", "my-set"]) == 2
+    assert "/ol: image: expected the path of its picture alone" in capsys.readouterr().out

@@ -64,4 +64,4 @@ def _build(args: argparse.Namespace) -> None:
     )
     print_report(report, "all")
     for split, why in report["missing_splits"].items():
-        print(f"soubench: no split {split}: {why}", file=sys.stderr)
+        print(f"soubench: no split {split}: {why:.200}", file=sys.stderr)
