@@ -35,7 +35,7 @@ from soubench.builders.rrs.masks import (
 )
 from soubench.builders.rrs.numbers import count_options, measure_options, measure_text
 from soubench.builders.rrs.prompts import Prompts
-from soubench.builders.rrs.record import Annotation, Record
+from soubench.builders.rrs.record import Annotation, Facility, Record
 from soubench.builders.rrs.taxonomy import AnswerType, Task
 from soubench.builders.scene import normalized
 
@@ -408,41 +408,74 @@ def _hallucination(s: Subject) -> Iterator[Draft]:
     yield from _yes_and_no(s, Task.HD)
 
 
+Claim: TypeAlias = tuple[str, Annotation | None, tuple[Box, ...]]
+"""Something that is there or is not: its name, who says so if not the labels, and where."""
+
+
 def _yes_and_no(s: Subject, task: Task) -> Iterator[Draft]:
-    """Ask once for what is there and once for what is not, so that either answer is chance."""
-    categories = count_by_category(s.figures)
-    there: dict[str, tuple[Annotation | None, list[Box]]] = {
-        shown(category): (None, [max((m.box_xyxy for m in members), key=_area)])
-        for category, members in categories.items()
-    }
-    for facility in s.record.present:
-        boxes: list[Box] = [] if facility.box_xyxy is None else [facility.box_xyxy]
-        there[facility.name] = (facility, boxes)
-    known = {normalized(name) for name in there}
-    gone: dict[str, tuple[Annotation | None, list[Box]]] = {
-        shown(category): (None, [])
+    """Ask for what is there and for what is not, as often, so that either answer is chance.
+
+    All that annotators named is asked about; labels fill up the shorter side, and give one pair
+    where nobody named anything.
+    """
+    labelled = count_by_category(s.figures)
+    there = _named_by_annotators(s.record.present)
+    gone = _named_by_annotators(s.record.absent)
+    # Labels of a whole set are many, and what an annotator named is the better trap.
+    more_there: list[Claim] = [
+        (shown(category), None, (max((m.box_xyxy for m in members), key=_area),))
+        for category, members in labelled.items()
+        if normalized(category) not in there
+    ]
+    known = {*there, *gone, *map(normalized, labelled)}
+    more_gone: list[Claim] = [
+        (shown(category), None, ())
         for category in s.record.exhaustive
         if normalized(category) not in known
-    }
-    gone |= {facility.name: (facility, []) for facility in s.record.absent}
-    if not there or not gone:
-        reason = "nothing_known_to_be_there" if not there else "nothing_known_to_be_absent"
-        return s.cannot(task, reason)
-    for answer, claims in (("yes", there), ("no", gone)):
-        names = sorted(claims)
-        # What an annotator named is the better trap; labels of a whole set are many.
-        if task is Task.HD:
-            names = sorted(n for n in claims if claims[n][0] is not None) or names
-        name = s.rng(task, answer).choice(names)
-        annotation, boxes = claims[name]
-        yield Draft(
-            task,
-            s.prompts.question(task.value, target=name),
-            "yes_no",
-            answer,
-            s.evidence(annotation, boxes, whole_picture=answer == "no"),
-            target=name,
-        )
+    ]
+    pairs = max(len(there), len(gone), 1)
+    yes = _filled_up(there, more_there, pairs, s.rng(task, "yes"))
+    no = _filled_up(gone, more_gone, pairs, s.rng(task, "no"))
+    for kind, claims in (("there", yes), ("absent", no)):
+        if not claims:
+            for _ in range(pairs):
+                s.cannot(task, f"nothing_known_to_be_{kind}")
+            return
+    asked = min(len(yes), len(no))
+    for claims in (yes, no):
+        kept = s.rng(task, "asked").sample(range(len(claims)), asked)
+        for _ in range(len(claims) - asked):
+            s.cannot(task, "no_question_of_the_other_answer")
+        claims[:] = [claims[i] for i in sorted(kept)]
+    for one in zip(yes, no, strict=True):
+        for answer, (name, annotation, boxes) in zip(("yes", "no"), one, strict=True):
+            yield Draft(
+                task,
+                s.prompts.question(task.value, target=name),
+                "yes_no",
+                answer,
+                s.evidence(annotation, boxes, whole_picture=answer == "no"),
+                target=name,
+            )
+
+
+def _named_by_annotators(facilities: Sequence[Facility]) -> dict[str, Claim]:
+    """Return what facilities say, each name once, with all places that are said of it."""
+    found: dict[str, Claim] = {}
+    for facility in facilities:
+        key = normalized(facility.name)
+        name, annotation, boxes = found.get(key, (facility.name, facility, ()))
+        own = () if facility.box_xyxy is None else (facility.box_xyxy,)
+        found[key] = (name, annotation, (*boxes, *own))
+    return found
+
+
+def _filled_up(
+    named: Mapping[str, Claim], more: Sequence[Claim], wanted: int, rng: KeyedRandom
+) -> list[Claim]:
+    """Return all that is named, and so many others that there are as many as wanted, if so."""
+    lacking = min(len(more), wanted - len(named))
+    return [*named.values(), *rng.sample(sorted(more, key=lambda claim: claim[0]), lacking)]
 
 
 def _area(box: Box) -> float:

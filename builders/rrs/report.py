@@ -50,6 +50,7 @@ REASONS: Mapping[str, str] = {
     "no_facility_attribute": "nothing said of military, civilian or the like",
     "no_mask": "no mask",
     "no_object_that_words_refer_to_alone": "no expression picks out exactly one object",
+    "no_question_of_the_other_answer": "nothing else is known to pair it off with",
     "no_scene_label": "no type of scene said",
     "no_scene_subtype": "no subtype of the scene said",
     "no_structure_with_a_clear_axis": "no elongated object lies clearly along an axis",

@@ -78,7 +78,7 @@ def test_loads_by_name_in_a_fresh_process_from_another_folder(cache, tmp_path):
     )
     vg, objects, everything = done.stdout.splitlines()
     assert vg == f"vg {SITES} ['VG'] RGB"
-    assert objects == f"perception-object {5 * SITES} ['AR', 'OC', 'OE', 'VG'] RGB"
+    assert objects == f"perception-object {7 * SITES} ['AR', 'OC', 'OE', 'VG'] RGB"
     assert all(f"'{task}'" in everything for task in Task)
 
 
@@ -126,7 +126,8 @@ def test_letters_are_balanced_and_yes_is_as_frequent_as_no(cache):
             assert max(every) - min(every) <= 1, (name, n)
     for task in ("OE", "HD"):
         counts = Counter(row["answer"] for row in rows if row["task"] == task)
-        assert counts == {"yes": SITES, "no": SITES}
+        # Two facilities are said to be absent of each.
+        assert counts == {"yes": 2 * SITES, "no": 2 * SITES}
 
 
 def test_occlusion_covers_its_share_and_leaves_half_of_each_box(cache):

@@ -216,6 +216,57 @@ def test_existence_and_hallucination_come_in_pairs_of_yes_and_no():
     assert one_sided.unable[Task.HD, "nothing_known_to_be_there"] == 1
 
 
+def facilities(names):
+    return [Facility(name=name) for name in names]
+
+
+@pytest.mark.parametrize("task", [Task.OE, Task.HD])
+@pytest.mark.parametrize(
+    ("present", "absent", "labels", "pairs", "lost"),
+    [
+        pytest.param("abc", "def", {}, 3, 0, id="as many there as not"),
+        pytest.param("abcd", "e", {}, 1, 3, id="others lack a counterpart"),
+        pytest.param("a", "de", {"objects": ["ship"]}, 2, 0, id="filled up by what is labelled"),
+        pytest.param("abc", "d", {"exhaustive": ["x"]}, 2, 1, id="filled up, but not enough"),
+        pytest.param("ab", "", {"exhaustive": ["x", "y"]}, 2, 0, id="one side is from labels"),
+        pytest.param("a", "d", {"exhaustive": ["A", "D"]}, 1, 0, id="labels of the same names"),
+        pytest.param("aab", "de", {}, 2, 0, id="named twice"),
+        pytest.param("", "", {"objects": ["ship"], "exhaustive": ["x", "y"]}, 1, 0, id="labels"),
+    ],
+)
+def test_every_facility_is_asked_about_or_counted(task, present, absent, labels, pairs, lost):
+    objects = [o for c in labels.get("objects", ()) for o in boxes((9, 9, 50, 50), category=c)]
+    found = asked(
+        present=facilities(present),
+        absent=facilities(absent),
+        objects=objects,
+        exhaustive=labels.get("exhaustive", []),
+    )
+    drafts = of(task, found)
+    assert [d.answer for d in drafts] == ["yes", "no"] * pairs
+    targets = [d.target for d in drafts]
+    assert len(set(targets)) == 2 * pairs
+    assert found.unable.get((task, "no_question_of_the_other_answer"), 0) == lost
+    named = set(present + absent)
+    assert len(named - set(targets)) == lost
+    there = {*present, *labels.get("objects", ())}
+    assert all((d.answer == "yes") == (d.target in there) for d in drafts)
+
+
+def test_facilities_that_cannot_be_paired_off_are_all_counted():
+    found = asked(absent=facilities("abc"))
+    assert found.unable[Task.OE, "nothing_known_to_be_there"] == 3
+
+
+def test_all_places_of_a_facility_are_its_evidence():
+    places = [(1.0, 1.0, 9.0, 9.0), (20.0, 1.0, 29.0, 9.0)]
+    found = asked(
+        present=[Facility(name="gate", box_xyxy=place) for place in places],
+        absent=facilities("x"),
+    )
+    assert [list(d.evidence.boxes_xyxy) for d in of(Task.OE, found)] == [places, []]
+
+
 def test_everything_that_is_true_is_kept_from_the_wrong_options():
     found = asked(
         temporal=[
