@@ -11,6 +11,7 @@ import PIL
 from soubench.builders.sou.blind import Baseline, blind_baselines
 from soubench.builders.sou.build import SouBuild, SubsetBuild, explain_empty
 from soubench.builders.sou.picture import SouPicture
+from soubench.builders.sou.prompts import load_prompts
 from soubench.builders.sou.questions import (
     LETTERS,
     Asked,
@@ -47,6 +48,7 @@ def report(result: SouBuild) -> dict[str, Any]:
         "prompts": {
             "version": result.options.prompts.version,
             "sha256": result.options.prompts.digest,
+            "of_the_package": result.options.prompts.digest == load_prompts().digest,
         },
         "pillow": PIL.__version__,
         "subsets": {
@@ -234,9 +236,12 @@ def card_sections(data: dict[str, Any], configs: Sequence[str]) -> str:
         configs: Names that can be loaded.
     """
     bounds = {subset["statistics"]["small_area_px"] for subset in data["subsets"].values()}
+    prompts = data["prompts"]
+    others = "" if prompts["of_the_package"] else ", not the ones of the package"
     built = (
         f"Version {data['version']}, seed {data['seed']}, **{data['mode']}** distractors, prompts "
-        f"`{data['prompts']['version']}`, Pillow {data['pillow']}; fingerprint "
+        f"`{prompts['version']}` (SHA-256 `{prompts['sha256'][:16]}`{others}), "
+        f"Pillow {data['pillow']}; fingerprint "
         f"`{data['fingerprint']}`. Small is what has at most "
         f"{' or '.join(f'{bound:g}' for bound in sorted(bounds))} px². Configs: "
         f"{', '.join(f'`{config}`' for config in configs)}."

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
 from soubench.builders.errors import BuildError, SplitError
 from soubench.builders.scene import ReadReport
 from soubench.builders.sou.build import BuildOptions, SourceFolder
@@ -67,6 +69,11 @@ def build_detection(
         )
     if name in RESERVED:
         raise BuildError(f"{name!r} is a name that the cache itself uses. Choose another one.")
+    if name in _PACKAGED_DATASETS_MODULES or name.endswith(".py"):
+        raise BuildError(
+            f"load_dataset({name!r}, ..) reads files of that kind, whatever lies in the cache. "
+            "Choose another name."
+        )
     if source not in SOURCES:
         raise BuildError(f"There is no format {source!r}. Expected one of {', '.join(SOURCES)}.")
     wanted, missing = (list(splits), {}) if splits else _splits_of(source, root)

@@ -54,7 +54,8 @@ def _export(args: argparse.Namespace) -> None:
     )
     if done["withheld"]:
         print(
-            f"Without the pictures of {', '.join(done['withheld'])}, which may not be passed on; "
+            f"Without the pictures of {', '.join(done['withheld'])}, which "
+            f"{'may not be passed on' if args.pictures == 'all' else 'were left out as asked'}; "
             "whoever has them runs soubench attach."
         )
     if Path(done["folder"]).name == done["dataset"]:

@@ -130,7 +130,7 @@ def test_a_build_has_the_same_bytes_on_any_number_of_workers(tmp_path, empty_cac
     assert [f.name for f in (empty_cache / "soubench" / "my-set").iterdir()] == [first.name]
 
 
-def test_other_options_reach_the_rows(tmp_path):
+def test_other_options_reach_the_rows(tmp_path, empty_cache):
     write_coco(tmp_path / "set", "val", drawn_scenes(6, CATEGORIES), CATEGORIES)
     source = f"coco={tmp_path / 'set'}"
     own = tmp_path / "own.toml"
@@ -146,6 +146,8 @@ def test_other_options_reach_the_rows(tmp_path):
     marks = load_dataset("my-set", "all-ol", split="val")
     assert all("only small object inside the red rectangle" in q for q in marks["question"])
     assert main(["verify", "my-set", "--prompt", str(own)]) == 0
+    (folder,) = (empty_cache / "soubench" / "my-set").iterdir()
+    assert "`, not the ones of the package), Pillow" in (folder / "README.md").read_text()
 
 
 def test_an_annotation_file_alone_is_one_split(tmp_path):
@@ -183,6 +185,8 @@ def test_another_build_of_a_name_takes_its_place(tmp_path):
         (["My Set", "--source", "coco=x"], "cannot be the name of a dataset"),
         (["my-set", "--source", "coco=/nowhere"], "/nowhere"),
         (["staging", "--source", "coco=x"], "the cache itself uses"),
+        (["csv", "--source", "coco=x"], "reads files of that kind"),
+        (["a.py", "--source", "coco=x"], "reads files of that kind"),
     ],
 )
 def test_wrong_calls_are_told_what_to_do(arguments, says, capsys):
