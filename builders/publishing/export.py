@@ -41,7 +41,7 @@ from soubench.builders.publishing.picture_parquet import (
     picture_keys,
     write_pictures,
 )
-from soubench.builders.publishing.picture_rights import rights_of
+from soubench.builders.publishing.picture_rights import left_out_name, rights_of
 from soubench.builders.rrs.taxonomy import ALL, SUB_DIMENSIONS
 
 SCRIPTS_PACKAGE = "soubench.dataset_scripts"
@@ -576,5 +576,7 @@ def _summary(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "parquet_bytes": sum(
             (folder / path).stat().st_size for s in manifest.sets for path in s.paths
         ),
-        "withheld": sorted({s.source for s in manifest.sets if s.withheld}),
+        "withheld": sorted(
+            {left_out_name(s.source, s.license) for s in manifest.sets if s.withheld}
+        ),
     }

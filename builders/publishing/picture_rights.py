@@ -53,6 +53,7 @@ OPEN_LICENSES = frozenset(
 )
 """Licenses, by their SPDX names, of pictures that may go with a notice."""
 
+_STATE_NONE = "records state no license"
 _ONE_SOURCE = {"primitive-shapes": "shapes", "plant-leaves": "plants"}
 
 
@@ -69,10 +70,38 @@ def rights_of(dataset: str, subset: str, report: Mapping[str, Any]) -> PictureRi
     """
     licenses = report.get("source_licenses", {}).get(subset)
     if licenses is not None:
-        return rights_of_source(subset, ", ".join(name or "none stated" for name in licenses))
+        return rights_of_source(subset, _said(licenses))
     read = report.get("subsets", {}).get(subset, {}).get("read", {})
     source = str(read.get("source") or _ONE_SOURCE.get(dataset, "unknown"))
     return RIGHTS.get(source, PictureRights(source, "not known to soubench; ask its authors"))
+
+
+def _said(licenses: Mapping[str, int]) -> str:
+    """Return the licenses that records state, and how many state none.
+
+    >>> _said({"CC-BY-4.0": 18, "": 4})
+    'CC-BY-4.0, 4 of 22 records state no license'
+    >>> _said({"": 4})
+    'none stated'
+    """
+    stated = sorted(name for name in licenses if name)
+    if not stated:
+        return "none stated"
+    if "" in licenses:
+        stated.append(f"{licenses['']} of {sum(licenses.values())} {_STATE_NONE}")
+    return ", ".join(stated)
+
+
+def left_out_name(source: str, license_names: str) -> str:
+    """Return how a source whose pictures may not go is named in a message.
+
+    >>> left_out_name("my-survey", "CC-BY-4.0, 4 of 22 records state no license")
+    'my-survey (4 of 22 records state no license)'
+    >>> left_out_name("visdrone", "none stated")
+    'visdrone'
+    """
+    last = license_names.rpartition(", ")[2]
+    return f"{source} ({last})" if last.endswith(_STATE_NONE) else source
 
 
 def rights_of_source(source: str, license_names: str) -> PictureRights:

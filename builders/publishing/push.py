@@ -23,7 +23,7 @@ from soubench.builders.publishing.hub import (
     check_tag_name,
 )
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
-from soubench.builders.publishing.picture_rights import rights_of_source
+from soubench.builders.publishing.picture_rights import left_out_name, rights_of_source
 from soubench.builders.publishing.push_plan import (
     CARD,
     Plan,
@@ -139,7 +139,7 @@ def push_dataset(
             fingerprint=ours.fingerprint,
             configs=config_names(ours),
             kept=plan.kept,
-            withheld=sorted({s.source for s in ours.sets if s.withheld}),
+            withheld=sorted({left_out_name(s.source, s.license) for s in ours.sets if s.withheld}),
             changes=repository.changes(plan.target),
         )
         if dry_run:

@@ -89,8 +89,8 @@ def report(result: RrsBuild) -> dict[str, Any]:
         no; ``formats``, ``terms``, ``lengths``: the statistics of the paper's Fig. 2;
         ``corruptions``: kind -> severity -> rows; ``distractor_counts``; ``pools``;
         ``human_verified`` rows; ``licenses`` and ``origins`` of pictures, and
-        ``source_licenses``: origin -> the licences that its records state; ``examples``: leaf task
-        -> its first row's ``id``, ``question``, ``options`` and ``answer``.
+        ``source_licenses``: origin -> licence (empty where none is stated) -> records;
+        ``examples``: leaf task -> its first row's ``id``, ``question``, ``options`` and ``answer``.
     """
     rows = result.rows
     by_task: dict[Task, list[Row]] = {task: [] for task in Task}
@@ -150,7 +150,7 @@ def report(result: RrsBuild) -> dict[str, Any]:
         "licenses": _counted(record.license or "not stated" for record in records),
         "origins": _counted(record.source for record in records),
         "source_licenses": {
-            source: sorted({r.license for r in records if r.source == source})
+            source: _counted(r.license.strip() for r in records if r.source == source)
             for source in sorted({record.source for record in records})
         },
         "examples": {

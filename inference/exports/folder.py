@@ -24,7 +24,12 @@ from soubench.builders.publishing.picture_parquet import (
     picture_cells,
     write_pictures,
 )
-from soubench.builders.publishing.picture_rights import RIGHTS, PictureRights, rights_of
+from soubench.builders.publishing.picture_rights import (
+    PictureRights,
+    left_out_name,
+    rights_of,
+    rights_of_source,
+)
 from soubench.inference.chat import Picture
 from soubench.inference.dataset_rows import LoadedRows
 
@@ -156,14 +161,14 @@ def rights(loaded: LoadedRows) -> tuple[PictureRights, ...]:
     folder = Path(loaded.source).expanduser()
     if is_export(folder):
         found = [
-            RIGHTS.get(s.source, PictureRights(s.source, s.license))
+            rights_of_source(s.source, s.license)
             for s in load_manifest(folder).sets
             if s.split == loaded.split
         ]
     else:
-        column = "subset" if "subset" in loaded.rows.column_names else None
-        subsets = loaded.rows.unique(column) if column else [""]
         report = _report(loaded)
+        column = "source" if "source_licenses" in report else "subset"
+        subsets = loaded.rows.unique(column) if column in loaded.rows.column_names else [""]
         found = [rights_of(loaded.name, str(subset), report) for subset in sorted(subsets)]
     return tuple({one.source: one for one in found}.values())
 
@@ -181,7 +186,9 @@ def _report(loaded: LoadedRows) -> dict[str, Any]:
 
 def kept(found: Iterable[PictureRights]) -> list[str]:
     """Return the sources whose pictures may not be passed on."""
-    return sorted(one.source for one in found if not one.pictures_may_go)
+    return sorted(
+        left_out_name(one.source, one.license) for one in found if not one.pictures_may_go
+    )
 
 
 def rights_text(found: Sequence[PictureRights]) -> str:

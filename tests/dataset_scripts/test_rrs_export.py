@@ -110,6 +110,39 @@ def test_only_what_its_records_allow_goes_out_and_its_owner_puts_the_rest_in(
     assert plain(ours) == plain(load_dataset("rrs", "all", split="test"))
 
 
+@pytest.mark.parametrize("source", ["cache", "folder"])
+@pytest.mark.parametrize("to", ["lmms-eval", "vlmevalkit"])
+def test_a_folder_for_a_tool_says_what_the_records_state_of_their_pictures(
+    home, tmp_path, capsys, source, to
+):
+    address = "rrs" if source == "cache" else home / "full"
+    assert main(["export", str(address), str(tmp_path / to), f"--to={to}", "--config=su"]) == 0
+    assert "the pictures of survey may not be passed on" in capsys.readouterr().out
+    readme = (tmp_path / to / "README.md").read_text()
+    assert "- survey: may not be passed on (license: none stated)." in readme
+    assert "- demo: may be passed on (license: CC0-1.0)." in readme
+    assert "- ..: may be passed on (license: CC BY 4.0)." in readme
+
+
+def test_a_source_of_which_some_records_state_no_license_is_told_with_their_number(
+    tmp_path, capsys
+):
+    path = write_demo_records(tmp_path / "sites", sites=4, pairs=0)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records[2]["license"] = " "
+    path.write_text("\n".join(map(json.dumps, records)))
+    datasets.config.HF_DATASETS_CACHE = tmp_path / "cache"
+    assert main(["build", "rrs", f"--records={path}", "--distractors=random", "--workers=1"]) == 0
+    said = "the pictures of demo (1 of 4 records state no license)"
+    assert main(["export", "rrs", str(tmp_path / "plain")]) == 0
+    assert f"Without {said}" in capsys.readouterr().out
+    card = (tmp_path / "plain" / "README.md").read_text()
+    assert "CC0-1.0, 1 of 4 records state no license" in card
+    flags = ["--to=lmms-eval", "--config=su"]
+    assert main(["export", "rrs", str(tmp_path / "tool"), *flags]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_attach_refuses_a_picture_that_was_changed(home, tmp_path, capsys):
     folder = shutil.copytree(home / "lean", tmp_path / "lean")
     sites = shutil.copytree(home / "sites", tmp_path / "sites")
