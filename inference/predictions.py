@@ -35,6 +35,8 @@ REPLY_COLUMNS = (
 """Names that are understood, whatever their case. ``answer`` is not among them: in many files that
 is the right answer."""
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx")
+TABLES = (".csv", ".tsv", ".xlsx")
+"""Files that cannot tell an empty reply from none."""
 DELIMITERS = (",", ";", "\t")
 SAMPLE = "doc_id"
 """What tells a line of lmms-eval's samples: the place of the row among those that it loaded."""
@@ -71,8 +73,8 @@ def read_predictions(
 ) -> list[Reply]:
     """Read one reply per row of a file.
 
-    An empty cell or ``null`` is an empty reply. Numbers, lists and objects count as the text that
-    they are written as.
+    An empty cell of a table or a ``null`` is no reply; ``""`` in JSON is one of a model that said
+    nothing. Numbers, lists and objects count as the text that they are written as.
 
     Args:
         path: JSONL, JSON (a list), CSV, TSV or XLSX, told by the name; of a workbook the first
@@ -81,7 +83,7 @@ def read_predictions(
         reply_column: Column of the replies; by default the only one of ``REPLY_COLUMNS``.
 
     Returns:
-        The replies in the order of the file.
+        The replies in the order of the file; ``reply`` is None where there is none.
 
     Raises:
         FormatError: The file cannot be read, has no such columns, a row has no id, or two rows
@@ -90,6 +92,7 @@ def read_predictions(
     places: dict[str, str] = {}
     replies = []
     columns: tuple[str, str] | None = None
+    is_table = path.suffix.lower() in TABLES
     for record in _records(path):
         if columns is None:
             columns = _columns(path, record, id_column, reply_column)
@@ -103,7 +106,10 @@ def read_predictions(
                 "Keep one reply per id."
             )
         places[row_id] = record.place
-        replies.append(Reply(row_id, reply=_text(record.values[columns[1]])))
+        value = record.values[columns[1]]
+        text = _text(value)
+        is_missing = value is None or (is_table and not text.strip())
+        replies.append(Reply(row_id, reply=None if is_missing else text))
     if not replies:
         raise FormatError(f"{path}: expected at least one row with an id and a reply, found none.")
     return replies
@@ -116,7 +122,7 @@ def _check_cells(path: Path, record: Record, columns: tuple[str, str]) -> None:
             raise FormatError(
                 f"{path}, {record.place}: expected {' and '.join(map(repr, columns))} as in the "
                 f"rows before, found {', '.join(record.values) or 'nothing'}. Where there is no "
-                "reply, leave the row out or give an empty one."
+                "reply, leave the row out, or its cell empty (in JSON: null)."
             )
         value = record.values[column]
         if isinstance(value, Uncomputed):

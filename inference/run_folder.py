@@ -74,7 +74,8 @@ class Reply:
     Attributes:
         id: The row.
         rotation: By how many places the options were rotated; 0 as they stand in the row.
-        reply: What the model said, unchanged; None where ``error`` says why.
+        reply: What the model said, unchanged; None where ``error`` says why, and where a file of
+            replies has an empty cell.
         error: Why there is no reply.
         picture_wh: Width and height in px of each whole picture as the model's processor fed it;
             None where unknowable: behind a server, or where the processor cuts pictures.

@@ -23,7 +23,7 @@ YES_NO = ("yes", "no")
 TAU = 0.5
 """A box is right if its IoU exceeds this (RRS-10K, Eq. 9)."""
 MISSING = "missing"
-"""Kind of the error of a row that was asked and has no line."""
+"""Kind of the error of a row that was asked and has no line, or one without a reply."""
 
 Unit = Literal["share", "points", "px", "degrees", "leaves"]
 
@@ -73,9 +73,10 @@ class Asked:
     @property
     def error(self) -> str | None:
         """Why there is no reply, in a word or two."""
-        if self.reply is None:
-            return MISSING
-        return self.reply.error.kind if self.reply.error is not None else None
+        if self.reply is not None and self.reply.error is not None:
+            return self.reply.error.kind
+        # A model may say nothing, which is a reply; a file of replies may have an empty cell.
+        return MISSING if self.reply is None or self.reply.reply is None else None
 
 
 @dataclass(frozen=True, slots=True)

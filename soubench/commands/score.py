@@ -23,7 +23,8 @@ Replies of other tools or of people come as a file with an id and a reply per ro
   soubench score --dataset sou-vqa --config aerial --predictions answers.xlsx
 
 The metrics are put where evaluate.load finds them, as soubench install-metrics does. Nothing is
-guessed: what cannot be read is wrong and counted, and so is a row without a reply."""
+guessed: what cannot be read is wrong and counted, and so is a row without a reply, or with an empty
+cell in the file."""
 
 
 def add_parser(commands: Commands) -> None:

@@ -15,7 +15,7 @@ from soubench.inference.predictions import read_predictions
 ROWS = [
     ("a/1", "A"),
     ("a/2", 'It is "B", not C;\nsurely, B.'),
-    ("a/3", ""),
+    ("a/3", None),
     ("a/4", "船 — 它是 D"),
 ]
 
@@ -130,10 +130,18 @@ def test_a_formula_without_its_value_is_named_with_its_cell(tmp_path):
 
 def test_values_that_are_no_texts(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [(1, 3), (2, None), (3, [1, 2]), (4, {"A": 1}), (5, True)])
-    assert read(path) == [("1", "3"), ("2", ""), ("3", "[1, 2]"), ("4", '{"A": 1}'), ("5", "true")]
+    assert read(path) == [
+        ("1", "3"),
+        ("2", None),
+        ("3", "[1, 2]"),
+        ("4", '{"A": 1}'),
+        ("5", "true"),
+    ]
+    # JSON tells a model that said nothing from a row without a reply
+    assert read(jsonl(tmp_path / "a.jsonl", [(1, ""), (2, None)])) == [("1", ""), ("2", None)]
     # a workbook keeps 3 as 3 and 3.0 alike; its last cell may be missing
     path = workbook(tmp_path / "a.xlsx", [(1, 3.0), (2, None), (None, None), (3, "C")])
-    assert read(path) == [("1", "3"), ("2", ""), ("3", "C")]
+    assert read(path) == [("1", "3"), ("2", None), ("3", "C")]
 
 
 def test_columns_by_name_and_right_answers_beside(tmp_path):

@@ -532,6 +532,50 @@ def test_missing_and_unknown_ids_of_a_file_are_told_and_missing_ones_are_wrong(
     )
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "xlsx"])
+def test_empty_cells_of_a_file_are_rows_without_a_reply(built, tmp_path, capsys, kind):
+    rows = rows_of(config="a-soda")
+    pairs = [(row["id"], oracle(row)) for row in rows]
+    blank = (None, None, None) if kind == "jsonl" else (None, "", " ")
+    pairs[1:4] = [(pair[0], cell) for pair, cell in zip(pairs[1:4], blank, strict=True)]
+    path = tmp_path / f"a.{kind}"
+    if kind == "jsonl":
+        write_jsonl(path, dict(pairs))
+    elif kind == "csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("id", "reply"), *pairs])
+    else:
+        book = openpyxl.Workbook()
+        for pair in [("id", "reply"), *pairs]:
+            book.active.append(pair)
+        book.save(path)
+    assert score("--dataset", "sou-vqa", "--config", "a-soda", "--predictions", path) == 0
+    n = len(rows)
+    note = f"Rows without a reply: 3 of {n}, such as {rows[1]['id']}; they count as wrong."
+    assert note in capsys.readouterr().out
+    found = scores_in(tmp_path / "a-scores")
+    assert found["counts"] == {
+        "asked": n,
+        "answered": n - 3,
+        "missing": 3,
+        "unknown": 0,
+        "unparsed": 0,
+        "errors": 3,
+    }
+    average = group(found, "sou_tables_3_and_6", "Average", group="aerial")
+    assert (average["value"], average["n"]) == (pytest.approx(1 - 3 / n), n)
+
+
+def test_an_empty_reply_of_a_model_is_a_reply(built, tmp_path):
+    run = predict(tmp_path / "run", config="a-soda")
+    first = rows_of(config="a-soda")[0]["id"]
+    edit_replies(run, lambda r: Reply(r.id, reply="") if r.id == first else r)
+    assert score(run) == 0
+    counts = scores_in(run)["counts"]
+    assert (counts["answered"], counts["missing"]) == (counts["asked"], 0)
+    assert counts["unparsed"] == 1
+
+
 def test_wrong_usage_is_one_clear_line(built, tmp_path, capsys):
     path = write_jsonl(tmp_path / "a.jsonl", {"other/1": "A"})
     for arguments, message in (

@@ -80,6 +80,9 @@ def our_run(tmp_path, replies):
 def test_results_of_vlmevalkit_score_like_a_run(tmp_path, replies, suffix):
     assert export("vlmevalkit", "sou-vqa", "aerial", tmp_path / "out") == 0
     file = vlmevalkit_result(tmp_path / "out", tmp_path / f"model_sou-vqa.{suffix}", replies)
+    if suffix != "json":
+        # A table cannot tell an empty reply from none, which is a row without a reply.
+        replies = {row_id: reply for row_id, reply in replies.items() if reply}
     assert scored(file, tmp_path / "scores") == our_run(tmp_path, replies)
 
 
