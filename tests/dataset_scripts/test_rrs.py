@@ -246,6 +246,11 @@ def test_without_clip_the_message_says_what_to_do(records, tmp_path, capsys):
         pytest.param(["--source=nothing=x"], "nothing", id="unknown format"),
         pytest.param(["--split=coco=val"], "--split", id="split without source"),
         pytest.param(["--clip=x"], "--distractors sdfs", id="clip for random draws"),
+        pytest.param(
+            ["--distractors=sdfs", "--clip=x", "--similarities=y"],
+            "give one of the two",
+            id="a model and what one said",
+        ),
     ],
 )
 def test_wrong_options_get_one_clear_message(records, arguments, says, tmp_path, capsys):

@@ -113,6 +113,11 @@ def _build(args: argparse.Namespace) -> None:
         )
     if args.distractors == "random" and (args.clip or args.similarities):
         raise BuildError("--clip and --similarities go with --distractors sdfs.")
+    if args.clip and args.similarities:
+        raise BuildError(
+            "--clip computes similarities and --similarities takes those of an earlier build: give "
+            "one of the two."
+        )
     folders = {
         name: SourceFolder(Path(root).expanduser(), splits.get(name, SOURCES[name].test_split))
         for name, root in roots.items()
