@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -220,6 +220,7 @@ def build_rrs(
             + "".join(f"\n  {r.reason}: {r.message}" for r in refused[:3])
         )
     pools = Pools.freeze((d for site in sites for d in site.drafts), own_pools)
+    sites = [replace(site, drafts=tuple(map(pools.spelled, site.drafts))) for site in sites]
     similarities = _similarities(filter_by, sites, pools, options)
     choices = Choices()
     clean = _clean_rows(sites, pools, similarities, version, options, choices, unable)
@@ -308,7 +309,10 @@ def load_pools(path: Path) -> dict[str, dict[str, list[str]]]:
             f"{problem}."
         )
     return {
-        task: {"": parts} if isinstance(parts, list) else dict(parts)
+        task: {
+            part: [" ".join(word.split()) for word in words]
+            for part, words in ({"": parts} if isinstance(parts, list) else parts).items()
+        }
         for task, parts in given.items()
     }
 

@@ -8,7 +8,7 @@ annotation's.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from soubench.builders.keyed import KeyedRandom
@@ -110,11 +110,23 @@ class Pools:
             for part, words in parts.items():
                 pool = (task, part) if part else (task,)
                 spellings.setdefault(pool, Counter()).update(words)
+        # One spelling for all pools of a task: subtypes are drawn from two of them.
+        by_task: dict[str, Counter[str]] = {}
+        for pool, counts in spellings.items():
+            by_task.setdefault(pool[0], Counter()).update(counts)
+        chosen = {task: _one_spelling(counts) for task, counts in by_task.items()}
         found = dict(CLOSED_POOLS)
         for pool, counts in spellings.items():
             if pool not in CLOSED_POOLS:
-                found[pool] = _one_spelling(counts)
+                found[pool] = tuple(sorted({chosen[pool[0]][normalized(word)] for word in counts}))
         return cls(found)
+
+    def spelled(self, draft: Draft) -> Draft:
+        """Give the right option its pool's spelling, or it would stand out by its own."""
+        same = normalized(draft.answer)
+        words = self.words.get(draft.pool, ())
+        answer = next((word for word in words if normalized(word) == same), draft.answer)
+        return draft if answer == draft.answer else replace(draft, answer=answer)
 
     def wrong(self, draft: Draft, needed: int) -> tuple[str, ...]:
         """Return all options of a question's pool that are wrong; see `candidates`."""
@@ -147,12 +159,12 @@ class Pools:
         return {"/".join(pool): list(words) for pool, words in sorted(self.words.items())}
 
 
-def _one_spelling(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Give words that differ in case, blanks or hyphens alone one spelling, the most frequent."""
+def _one_spelling(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return normalized word -> its most frequent spelling."""
     chosen: dict[str, str] = {}
     for word in sorted(counts, key=lambda w: (-counts[w], w)):
         chosen.setdefault(normalized(word), word)
-    return tuple(sorted(chosen.values()))
+    return chosen
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, NoReturn, TypeAlias
 
 import msgspec
@@ -35,6 +35,7 @@ from soubench.builders.rrs.taxonomy import (
     Task,
 )
 from soubench.builders.scene import is_convex, normalized, shoelace_area
+from soubench.builders.sources._files import fold_name
 
 SCHEMA_FILE = "record.schema.json"
 BOX_SLACK_PX = 1.0
@@ -303,8 +304,11 @@ Refuse: TypeAlias = Callable[[str, RecordError], None]
 def read_records(path: Path, refuse: Refuse) -> Iterator[FoundRecord]:
     """Read a file of records, one JSON object a line, or all ``.jsonl`` files of a folder.
 
+    Texts come with single blanks, so that each is one line.
+
     Args:
-        path: The file or folder. Pictures are looked for from the folder of each file.
+        path: The file or folder. Pictures are looked for from the folder of each file; case and
+            the kind of slash do not matter where only one file can be meant.
         refuse: Called for every record that is not as the format says, or repeats an id.
 
     Raises:
@@ -323,6 +327,7 @@ def read_records(path: Path, refuse: Refuse) -> Iterator[FoundRecord]:
             f"{path}: expected a file of records or a folder of them; it is not there."
         )
     seen: dict[str, str] = {}
+    near = _NearNames()
     for file in files:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -335,8 +340,16 @@ def read_records(path: Path, refuse: Refuse) -> Iterator[FoundRecord]:
                     given = _decode(line, where)
                     if isinstance(given, dict) and isinstance(given.get("id"), str):
                         name = given["id"]
-                    record = _one_spelling(_convert(given, f"{where}, record {name!r}"))
+                    record = _single_blanks(_convert(given, f"{where}, record {name!r}"))
+                    record = _one_spelling(record)
                     check_record(record, where)
+                    pictures = tuple(near.find(file.parent, image) for image in record.images)
+                    if len(pictures) == 2 and _same_file(*pictures):
+                        raise RecordError(
+                            "pair_same_picture",
+                            f"{where}, record {record.id!r}, images: expected an earlier and a "
+                            f"later picture, got {pictures[0].name} twice",
+                        )
                     if record.id in seen:
                         raise RecordError(
                             "duplicate_id",
@@ -347,7 +360,6 @@ def read_records(path: Path, refuse: Refuse) -> Iterator[FoundRecord]:
                     refuse(name, error)
                     continue
                 seen[record.id] = where
-                pictures = tuple(file.parent / image for image in record.images)
                 yield FoundRecord(record, pictures, where)
 
 
@@ -391,6 +403,64 @@ def _allowed(place: str) -> tuple[str, ...]:
             else:
                 return ()
     return tuple(map(str, kind.values)) if isinstance(kind, msgspec.inspect.LiteralType) else ()
+
+
+class _NearNames:
+    """Finds pictures by names whose case or kind of slash is another; lists each folder once."""
+
+    def __init__(self) -> None:
+        self._listed: dict[Path, dict[str, list[str]]] = {}
+
+    def find(self, folder: Path, name: str) -> Path:
+        """Return the file that is there, or the path as it was said if it is none, or unclear."""
+        said = folder / name
+        if said.exists():
+            return said
+        found = folder
+        for part in PurePosixPath(name.replace("\\", "/")).parts:
+            if (found / part).exists():
+                found /= part
+                continue
+            named = self._names(found).get(fold_name(part), [])
+            if len(named) != 1:
+                return said
+            found /= named[0]
+        return found
+
+    def _names(self, folder: Path) -> dict[str, list[str]]:
+        if folder not in self._listed:
+            listed: dict[str, list[str]] = {}
+            try:
+                for path in folder.iterdir():
+                    listed.setdefault(fold_name(path.name), []).append(path.name)
+            except OSError:
+                listed = {}  # No folder: the picture is told to be missing.
+            self._listed[folder] = listed
+        return self._listed[folder]
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    return first.resolve() == second.resolve()
+
+
+def _single_blanks(record: Record) -> Record:
+    """Give every text of a record single blanks and no line ends; names of files stay."""
+
+    def collapsed(value: object) -> object:
+        if isinstance(value, str):
+            return " ".join(value.split())
+        if isinstance(value, list):
+            return [collapsed(one) for one in value]
+        if isinstance(value, dict):
+            return {collapsed(key): collapsed(one) for key, one in value.items()}
+        if isinstance(value, Annotation):
+            return replace(
+                value, **{name: collapsed(getattr(value, name)) for name in value.__struct_fields__}
+            )
+        return value
+
+    fields = {name: collapsed(getattr(record, name)) for name in record.__struct_fields__}
+    return replace(record, **fields | {"images": record.images})
 
 
 def _one_spelling(record: Record) -> Record:

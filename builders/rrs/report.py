@@ -64,6 +64,7 @@ REASONS: Mapping[str, str] = {
     "nothing_to_measure": "nothing whose length or area is known",
     "object_id": "two objects have one id",
     "occlusion_would_hide_the_evidence": "what the answer rests on would be hidden, or is unknown",
+    "pair_same_picture": "the two pictures are the same file",
     "pair_sizes_differ": "the two pictures differ in size",
     "picture_empty": "a picture file without bytes",
     "picture_missing": "there is no such picture file",

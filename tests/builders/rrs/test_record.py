@@ -275,6 +275,12 @@ BAD = [
     pytest.param(changed(images=["c.png"]), "picture_missing", "c.png", id="no such picture"),
     pytest.param(changed(images=["cut.png"]), "picture_truncated", "cut.png", id="cut picture"),
     pytest.param(
+        PAIR | {"images": ["a.png", "./A.png"]},
+        "pair_same_picture",
+        "a.png twice",
+        id="pair of one picture",
+    ),
+    pytest.param(
         PAIR | {"images": ["a.png", "tall.png"]},
         "pair_sizes_differ",
         "images",
@@ -425,6 +431,66 @@ def test_turned_gray_and_transparent_pictures_are_asked_about_as_upright_rgb(fol
     for row in rows:
         (image,) = row["images"]
         assert (image.mode, image.size, image.format) == ("RGB", (48, 64), "PNG")
+
+
+def test_pictures_are_found_by_names_of_another_case_if_one_file_can_be_meant(folder):
+    draw_picture(folder / "Sub" / "Site.PNG", SIZE_WH)
+    for name in ("two.png", "Two.png"):
+        draw_picture(folder / name, SIZE_WH)
+    names = ["sub\\site.png", "SUB/Site.png", "two.png", "TWO.PNG", "none/site.png"]
+    records = [{"id": str(i), "images": [name]} for i, name in enumerate(names)]
+    found = read_records(write(folder, *records), lambda *_: None)
+    site = folder / "Sub" / "Site.PNG"
+    expected = [site, site, *(folder / name for name in names[2:])]
+    assert [f.pictures for f in found] == [(path,) for path in expected]
+
+
+def test_texts_are_one_line_each(folder):
+    record = {
+        "id": " a\t1 ",
+        "images": ["a.png"],
+        "license": " ",
+        "scene": {"type": "port", "subtype": "RADAR  STATION "},
+        "captions": [{"text": "A port.\r\n\r\nTwo  ships."}],
+        "objects": [
+            {
+                "category": " patrol\u00a0 boat",
+                "box_xyxy": [4, 4, 20, 10],
+                "attributes": {"a ": "b\n"},
+            }
+        ],
+        "exhaustive": ["patrol boat "],
+        "usages": [{"target": "it\n", "value": "fuel\ndepot", "evidence": "tanks,\npipes"}],
+    }
+    (found,) = read_records(write(folder, record), lambda *_: None)
+    read = found.record
+    assert (read.id, read.license, read.scene.subtype) == ("a 1", "", "RADAR STATION")
+    assert read.captions[0].text == "A port. Two ships."
+    assert read.objects[0].category == read.exhaustive[0] == "patrol boat"
+    assert read.objects[0].attributes == {"a": "b"}
+    (usage,) = read.usages
+    assert (usage.target, usage.value, usage.evidence) == ("it", "fuel depot", "tanks, pipes")
+
+
+def test_the_right_option_is_spelled_as_it_is_where_it_is_wrong(folder):
+    """Else its spelling would give it away."""
+    said = ["Naval Base", "naval-base", "naval base ", "naval base"]
+    types = ["port", "port", "port", "barracks"]
+    records = [
+        {"id": f"{i}", "images": ["a.png"], "scene": {"type": kind, "subtype": subtype}}
+        for i, (kind, subtype) in enumerate(zip(types, said, strict=True))
+    ]
+    others = [
+        {"id": f"x{i}", "images": ["a.png"], "scene": {"type": "port", "subtype": f"harbor {i}"}}
+        for i in range(3)
+    ]
+    assert build(write(folder, *records, *others)) == 0
+    rows = datasets.load_dataset("rrs", "sc", split="test")
+    words = {option for row in rows for option in row["options"]}
+    assert words == {"naval base", "harbor 0", "harbor 1", "harbor 2"}
+    right = {row["id"]: row["options"][row["answer_index"]] for row in rows}
+    assert [right[f"{i}/sc"] for i in range(4)] == ["naval base"] * 4
+    assert main(["verify", "rrs"]) == 0
 
 
 def test_authors_can_print_the_schema(capsys):
