@@ -7,6 +7,9 @@ from soubench.builders.errors import SoubenchError, brief
 
 Row = Mapping[str, Any]
 
+OF_WHOLE_BUILD = ("fingerprint", "config", "missing")
+"""Fields of problems that part of a build has just because the rest is not there."""
+
 
 class Problem(NamedTuple):
     """One thing that does not hold.

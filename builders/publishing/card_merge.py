@@ -55,6 +55,11 @@ def merge_cards(ours: str, theirs: str, *, computed: Collection[str] = ()) -> st
             merged[key] = value if key in computed else known[key] + own
         elif key not in known or key in computed:
             merged[key] = value
+    if merged.get("license") != "other":
+        # Names and links are for a license that the Hub does not know.
+        for key in ("license_name", "license_link"):
+            if key not in known:
+                merged.pop(key, None)
     # Configs last: of some datasets they are most of the card.
     ordered = {k: v for k, v in merged.items() if k not in BY_CONFIG}
     ordered |= {k: merged[k] for k in BY_CONFIG if merged.get(k)}

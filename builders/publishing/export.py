@@ -1,12 +1,14 @@
 """Turn a built dataset of the local cache into a folder that can go to the Hub as it is."""
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -27,6 +29,8 @@ from soubench.builders.publishing.export_folder import (
     FileSet,
     Manifest,
     View,
+    chosen_configs,
+    config_names,
     replacing,
     split_card,
     write_readme,
@@ -119,6 +123,7 @@ def export_dataset(
     fingerprint: str | None = None,
     pictures: Literal["all", "none"] = "all",
     have_the_right: bool = False,
+    configs: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write a built dataset as Parquet files with a card, ready for the Hub.
 
@@ -134,6 +139,7 @@ def export_dataset(
         pictures: ``all`` that their sources allow to redistribute, or ``none``. Rows without a
             picture say which one belongs to them, see ``NAME_FEATURES``.
         have_the_right: The caller may redistribute all pictures, whatever the sources say.
+        configs: Only these, and all others that are views of the same files; empty for all.
 
     Returns:
         ``dataset``, ``version``, ``fingerprint``, ``folder``, ``configs``, ``largest_config``,
@@ -164,7 +170,11 @@ def export_dataset(
     lacking = [_lacks_pictures(of) for of in origin]
     for s, lacks in zip(manifest.sets, lacking, strict=True):
         s.withheld |= lacks
+    # Whatever part is taken has the same columns.
     manifest.carries_names = any(s.withheld for s in manifest.sets)
+    whole, manifest = manifest, chosen_configs(manifest, configs)
+    taken = [s in manifest.sets for s in whole.sets]
+    origin, lacking = list(compress(origin, taken)), list(compress(lacking, taken))
     if manifest.carries_names:
         info.features = with_names(info.features)
     columns = dict(info.features)
@@ -183,7 +193,7 @@ def export_dataset(
             else:
                 rows = map(_with_pictures, groups)
             s.take(write_pictures(target / s.folder, s.split, rows, schema))
-        _write_papers(target, home, name, report, manifest, info, origin)
+        _write_papers(target, home, name, report, manifest, info, origin, configs)
         shutil.copyfile(home / BUILD_MANIFEST, target / BUILD_MANIFEST)
         manifest.save(target)
     return _summary(manifest, folder)
@@ -510,6 +520,7 @@ def _write_papers(
     manifest: Manifest,
     info: datasets.DatasetInfo,
     origin: Sequence[_Origin],
+    configs: Sequence[str],
 ) -> None:
     """Write the card and what stands beside it."""
     card = home / "README.md"
@@ -519,6 +530,8 @@ def _write_papers(
         shutil.copytree(home / "sheets", target / "sheets")
     for path in home.glob("sheets/*") if not all_inside else ():
         body = body.replace(f"![{path.stem}](sheets/{path.name})", "not included")
+    if configs:
+        body = f"{_about_part(body, manifest)}\n"
     parts = [body.rstrip("\n"), "\n".join(SECTION)]
     shown = [
         of.tables()
@@ -543,6 +556,22 @@ def _write_papers(
     (target / "report.json").write_text(
         json.dumps(_without_examples(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
+
+
+def _about_part(body: str, manifest: Manifest) -> str:
+    """Return the card of a build for part of it: its snippets load what is here."""
+    there = config_names(manifest)
+
+    def here(found: re.Match[str]) -> str:
+        config = found[2] if found[2] in there else manifest.largest_config
+        return f'{found[1]}{config}"'
+
+    body = re.sub(rf'(load_dataset\("{re.escape(manifest.dataset)}", ")([^"]+)"', here, body)
+    note = (
+        "The figures above are of the whole build. Of its configs those are here that the head of "
+        "this card lists."
+    )
+    return f"{body.rstrip()}\n\n{note}"
 
 
 def _script_file(name: str, file: str) -> str:

@@ -13,9 +13,9 @@ Layout::
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ FORMAT = 3
 """Of ``export.json`` and the layout; higher for each change that older programs cannot read."""
 BUILDS = "builds"
 """Folder of a repository with the papers of further builds."""
+CONFIGS_SHOWN = 12
 SECTION = ("<!-- export -->", "<!-- /export -->")
 
 
@@ -384,6 +385,42 @@ def export_section(manifest: Manifest) -> str:
             "",
         ]
     return "\n".join([*lines, SECTION[1]])
+
+
+def config_names(manifest: Manifest) -> list[str]:
+    """Return the names of the configs, in their order."""
+    return list(dict.fromkeys(view.config for view in manifest.views))
+
+
+def restricted(manifest: Manifest, configs: Collection[str]) -> Manifest:
+    """Return a manifest with some of the configs, and the files that these need."""
+    views = [view for view in manifest.views if view.config in configs]
+    files = {key for view in views for key in file_sets(view)}
+    sets = [s for s in manifest.sets if (s.folder, s.split) in files]
+    return replace(manifest, views=views, sets=sets)
+
+
+def file_sets(view: View) -> list[tuple[str, str]]:
+    """Return folder and split of the file sets of a view."""
+    return [(folder, view.split) for folder in view.folders]
+
+
+def chosen_configs(manifest: Manifest, configs: Sequence[str]) -> Manifest:
+    """Keep some configs, and all others that are views of the same files; all if none is named.
+
+    Raises:
+        PublishError: There is no such config.
+    """
+    if not configs:
+        return manifest
+    there = config_names(manifest)
+    unknown = [name for name in configs if name not in there]
+    if unknown:
+        listed = ", ".join(there[:CONFIGS_SHOWN]) + (", .." if len(there) > CONFIGS_SHOWN else "")
+        raise PublishError(f"--config: {manifest.dataset} has no {unknown[0]!r}; it has {listed}.")
+    files = {key for view in manifest.views if view.config in configs for key in file_sets(view)}
+    beyond = {v.config for v in manifest.views if not files.issuperset(file_sets(v))}
+    return restricted(manifest, set(there) - beyond)
 
 
 def refuse_several_builds(folder: Path) -> None:

@@ -278,6 +278,12 @@ class Repository:
             self.look()
             if self.tags.get(tag) == commit:
                 return
+            if tag in self.tags:
+                # Since it was looked for before the upload.
+                raise PublishError(
+                    f"{self.id}: the data was sent, but somebody else has made a tag {tag} in the "
+                    "meantime, of another commit. Give another one with --tag."
+                )
             self._api.create_tag(self.id, repo_type=self.kind, tag=tag, revision=commit)
 
         with self.explained():

@@ -7,7 +7,7 @@ all configs, and rows that refer to them.
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,19 @@ from huggingface_hub import snapshot_download
 
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing.card_merge import OURS, read_card, write_card
-from soubench.builders.publishing.dataset_cache import build_folder, publish, staging
-from soubench.builders.publishing.export import BUILD_MANIFEST
+from soubench.builders.publishing.dataset_cache import (
+    build_folder,
+    builds_in,
+    publish,
+    staging,
+)
+from soubench.builders.publishing.export import BUILD_MANIFEST, NAME_FEATURES
 from soubench.builders.publishing.export_folder import (
     SECTION,
     FileSet,
     Manifest,
     View,
+    config_names,
     write_readme,
 )
 from soubench.builders.publishing.hub import Repository, patiently
@@ -35,14 +41,12 @@ from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.publishing.push_plan import (
     CARD,
     PublishedBuild,
-    config_names,
+    loading,
     published_builds,
 )
 from soubench.builders.publishing.quiet import quiet_datasets
 from soubench.builders.verification import Problem
 
-OF_LARGER_BUILD = ("fingerprint", "config", "missing")
-"""Problems that only say that the rest of a build is missing."""
 PROBLEMS_SHOWN = 3
 PICTURE_COLUMNS = ("image", "images")
 
@@ -63,6 +67,7 @@ class Pulled:
         whole: All configs of the build are there, so the fingerprint was derived from the rows
             anew; else only the rows themselves and the files' hashes were checked.
         withheld: Sources whose pictures are not inside.
+        was_there: The cache had all of it, pictures too, so it was left as it is.
     """
 
     dataset: str
@@ -72,6 +77,7 @@ class Pulled:
     rows: int
     whole: bool
     withheld: list[str]
+    was_there: bool = False
 
 
 def pull_dataset(
@@ -107,17 +113,40 @@ def pull_dataset(
     snapshot = _download(repository)
     with staging(cache) as scratch:
         staged = []
+        done: list[Pulled] = []
         for i, build in enumerate(builds):
             folder = scratch / str(i) / "export"
             _write_export(folder, snapshot, build)
             whole = _check(folder, repo_id, build.manifest, verify)
+            there = _is_there(cache, build.manifest)
+            done.append(replace(_summary(build.manifest, whole), was_there=there))
+            if there:
+                continue
             with quiet_datasets():
-                _stage(scratch / str(i), folder, snapshot, build.manifest, cache)
-            staged.append((scratch / str(i), build.manifest, whole))
-        for place, manifest, _ in staged:
-            configs = config_names(manifest)
-            publish(cache, place, manifest.dataset, configs, manifest.version, manifest.fingerprint)
-    return [_summary(manifest, whole) for _, manifest, whole in staged]
+                _stage(scratch / str(i), folder, snapshot, build.manifest, repo_id, cache)
+            staged.append((scratch / str(i), build.manifest))
+        for place, manifest in staged:
+            publish(
+                cache,
+                place,
+                manifest.dataset,
+                config_names(manifest),
+                manifest.version,
+                manifest.fingerprint,
+                # Their pictures lie where those that were pulled will.
+                replaced=builds_in(cache, manifest.dataset).get(manifest.fingerprint, {}),
+            )
+    return done
+
+
+def _is_there(cache: Path, manifest: Manifest) -> bool:
+    """Say whether the cache has the same build with all these configs and all pictures."""
+    live = builds_in(cache, manifest.dataset).get(manifest.fingerprint, {})
+    if not set(config_names(manifest)) <= set(live):
+        return False
+    features = (datasets.DatasetInfo.from_directory(str(path)).features for path in live.values())
+    # Rows that may lack their pictures say which ones belong to them.
+    return not any(set(NAME_FEATURES) & set(of or ()) for of in features)
 
 
 def _summary(manifest: Manifest, whole: bool) -> Pulled:
@@ -172,7 +201,11 @@ def _check(folder: Path, repo_id: str, manifest: Manifest, verify: Verify) -> bo
                     )
     described = json.loads((folder / BUILD_MANIFEST).read_text(encoding="utf-8"))
     whole = set(described.get("views", ())) <= set(config_names(manifest))
-    problems = [p for p in verify(folder) if whole or p.field not in OF_LARGER_BUILD]
+    if not whole:
+        # For later: the rest of the build is not here.
+        text = json.dumps(described | {"partial": True})
+        (folder / BUILD_MANIFEST).write_text(text, encoding="utf-8")
+    problems = verify(folder)
     if problems:
         listed = "; ".join(
             f"{p.row_id or 'the dataset'}: {p.field}: {p.message}"
@@ -185,7 +218,9 @@ def _check(folder: Path, repo_id: str, manifest: Manifest, verify: Verify) -> bo
     return whole
 
 
-def _stage(staged: Path, folder: Path, snapshot: Path, manifest: Manifest, cache: Path) -> None:
+def _stage(
+    staged: Path, folder: Path, snapshot: Path, manifest: Manifest, repo_id: str, cache: Path
+) -> None:
     """Write ``build/`` and ``cache/`` as ``publish`` wants them."""
     home = build_folder(cache, manifest.dataset, manifest.fingerprint)
     build = staged / "build"
@@ -215,7 +250,8 @@ def _stage(staged: Path, folder: Path, snapshot: Path, manifest: Manifest, cache
         shutil.copyfile(folder / name, build / name)
     if (snapshot / "sheets").is_dir():
         shutil.copytree(snapshot / "sheets", build / "sheets")
-    (build / CARD).write_text(_own_card(snapshot / CARD), encoding="utf-8")
+    card = _own_card(snapshot / CARD).replace(loading(repo_id), loading(manifest.dataset))
+    (build / CARD).write_text(card, encoding="utf-8")
 
 
 def _own_card(path: Path) -> str:

@@ -14,7 +14,13 @@ import pyarrow.parquet as pq
 from soubench.builders.errors import PublishError, brief
 from soubench.builders.publishing.dataset_cache import staging
 from soubench.builders.publishing.export import export_dataset
-from soubench.builders.publishing.export_folder import Manifest, View, is_export, load_manifest
+from soubench.builders.publishing.export_folder import (
+    Manifest,
+    View,
+    config_names,
+    is_export,
+    load_manifest,
+)
 from soubench.builders.publishing.hub import (
     Change,
     Content,
@@ -24,18 +30,10 @@ from soubench.builders.publishing.hub import (
 )
 from soubench.builders.publishing.picture_parquet import CONFIG_COLUMN
 from soubench.builders.publishing.picture_rights import left_out_name, rights_of_source
-from soubench.builders.publishing.push_plan import (
-    CARD,
-    Plan,
-    config_names,
-    file_sets,
-    make_plan,
-    restricted,
-)
+from soubench.builders.publishing.push_plan import CARD, Plan, make_plan
 from soubench.builders.publishing.quiet import quiet_datasets
 from soubench.builders.sou.render import file_digest
 
-SHOWN = 12
 PICTURE_COLUMNS = ("image", "images")
 
 Pictures = Literal["all", "none"]
@@ -124,9 +122,14 @@ def push_dataset(
         # Before the export, which may take a while.
         repository.check_token()
     with _exported(
-        dataset, cache_dir, fingerprint, pictures=pictures, have_the_right=have_the_right
+        dataset,
+        cache_dir,
+        fingerprint,
+        configs=configs,
+        pictures=pictures,
+        have_the_right=have_the_right,
     ) as folder:
-        ours = _chosen(load_manifest(folder), configs)
+        ours = load_manifest(folder)
         if dry_run:
             repository.look()
         else:
@@ -147,16 +150,18 @@ def push_dataset(
         repository.upload({path: c for path, c in plan.target.files.items() if path != CARD})
         message = f"soubench push {done.dataset} {done.version}: {len(done.configs)} configs"
         plans: list[Plan] = []
+        changes: list[list[Change]] = []
 
         def newest() -> Target:
             plans.append(make_plan(repository, folder, ours))
+            changes.append(repository.changes(plans[-1].target))
             return plans[-1].target
 
         commit = repository.commit(message, newest)
         if tag is not None:
             repository.tag(tag, commit)
         checked = _read_back(repository, commit, plans[-1].data, folder, ours)
-    return replace(done, kept=plans[-1].kept, commit=commit, checked=checked)
+    return replace(done, kept=plans[-1].kept, changes=changes[-1], commit=commit, checked=checked)
 
 
 @contextmanager
@@ -165,6 +170,7 @@ def _exported(
     cache_dir: Path | None,
     fingerprint: str | None,
     *,
+    configs: Sequence[str],
     pictures: Pictures,
     have_the_right: bool,
 ) -> Iterator[Path]:
@@ -174,6 +180,11 @@ def _exported(
         manifest = load_manifest(given)
         _check_rights(manifest, pictures=pictures, have_the_right=have_the_right)
         _check_files(given, manifest)
+        if configs:
+            raise PublishError(
+                "--config: a folder is pushed as it is, since its card speaks of all that it "
+                "holds. Name the dataset instead of the folder."
+            )
         yield given
         return
     cache = (cache_dir or Path(datasets.config.HF_DATASETS_CACHE)).expanduser().resolve()
@@ -186,6 +197,7 @@ def _exported(
             fingerprint=fingerprint,
             pictures=pictures,
             have_the_right=have_the_right,
+            configs=configs,
         )
         yield folder
 
@@ -219,20 +231,6 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
                     f"{path} of the folder is missing, or is not the file that was exported. "
                     "Export the dataset again."
                 )
-
-
-def _chosen(manifest: Manifest, configs: Sequence[str]) -> Manifest:
-    """Keep some configs, and all others that are views of the same files."""
-    if not configs:
-        return manifest
-    there = config_names(manifest)
-    unknown = [name for name in configs if name not in there]
-    if unknown:
-        listed = ", ".join(there[:SHOWN]) + (", .." if len(there) > SHOWN else "")
-        raise PublishError(f"--config: {manifest.dataset} has no {unknown[0]!r}; it has {listed}.")
-    files = {key for view in manifest.views if view.config in configs for key in file_sets(view)}
-    beyond = {v.config for v in manifest.views if not files.issuperset(file_sets(v))}
-    return restricted(manifest, set(there) - beyond)
 
 
 def _read_back(

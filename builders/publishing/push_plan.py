@@ -26,16 +26,18 @@ from soubench.builders.publishing.export_folder import (
     MANIFEST,
     FileSet,
     Manifest,
-    View,
+    config_names,
     load_manifest,
+    restricted,
     write_readme,
 )
 from soubench.builders.publishing.hub import Content, Repository, Target
+from soubench.builders.rrs.taxonomy import Task as RrsTask
+from soubench.builders.sou.subsets import Task as SouTask
 
 CARD = "README.md"
 PAPERS = (MANIFEST, BUILD_MANIFEST, "report.json")
 """What describes a build; kept for each build that has configs in the repository."""
-FOR_THE_CARD = ("examples/", "sheets/")
 PLACEHOLDER = "PATH_OR_REPOSITORY"
 
 
@@ -158,24 +160,6 @@ def published_builds(repository: Repository) -> list[PublishedBuild]:
     return found
 
 
-def config_names(manifest: Manifest) -> list[str]:
-    """Return the names of the configs, in their order."""
-    return list(dict.fromkeys(view.config for view in manifest.views))
-
-
-def restricted(manifest: Manifest, configs: Collection[str]) -> Manifest:
-    """Return a manifest with some of the configs, and the files that these need."""
-    views = [view for view in manifest.views if view.config in configs]
-    files = {key for view in views for key in file_sets(view)}
-    sets = [s for s in manifest.sets if (s.folder, s.split) in files]
-    return replace(manifest, views=views, sets=sets)
-
-
-def file_sets(view: View) -> list[tuple[str, str]]:
-    """Return folder and split of the file sets of a view."""
-    return [(folder, view.split) for folder in view.folders]
-
-
 def _what_stays(
     ours: Manifest, builds: Iterable[PublishedBuild], configs: Collection[str]
 ) -> tuple[Manifest, list[_Kept]]:
@@ -295,7 +279,23 @@ def _card(folder: Path, manifest: Manifest, kept: Sequence[_Kept], repo_id: str)
         body = f"{body.rstrip()}\n\n{table}\n"
     with tempfile.TemporaryDirectory() as scratch:
         write_readme(Path(scratch), head, body, manifest, info)
-        return (Path(scratch) / CARD).read_text(encoding="utf-8").replace(PLACEHOLDER, repo_id)
+        text = (Path(scratch) / CARD).read_text(encoding="utf-8").replace(PLACEHOLDER, repo_id)
+    # A reader of the Hub has built nothing.
+    return text.replace(loading(manifest.dataset), loading(repo_id))
+
+
+def loading(name: str) -> str:
+    """Return how a snippet of a card begins to load a dataset."""
+    return f'load_dataset("{name}"'
+
+
+def _for_the_card(builds: Iterable[PublishedBuild]) -> set[str]:
+    """Return the pictures that exports of such builds may have for their cards."""
+    tasks = (*SouTask, *RrsTask)
+    splits = {view.split for build in builds for view in build.manifest.views}
+    return {f"examples/{task.value.lower()}.jpg" for task in tasks} | {
+        f"sheets/{split}.png" for split in splits
+    }
 
 
 def _ours_before(
@@ -305,6 +305,6 @@ def _ours_before(
     before = {path for build in builds for path in build.paths}
     before |= {f"{build.home}/{name}" for build in builds if build.home for name in PAPERS}
     if builds:
-        before |= {path for path in known if path.startswith(FOR_THE_CARD)}
+        before |= set(known) & _for_the_card(builds)
     before |= {p for p in known if p.endswith(".parquet") and _matches(p, replaced)}
     return sorted(before & set(known))

@@ -41,6 +41,8 @@ def _pull(args: argparse.Namespace) -> None:
                 f"Part of the build {done.fingerprint[:16]}: every answer was derived anew and is "
                 "right; the fingerprint is of all configs, which are not there"
             )
-        if done.withheld:
+        if done.was_there:
+            print("It is in the cache already, with all pictures, and was left as it is.")
+        elif done.withheld:
             print(f"Without the pictures of {', '.join(done.withheld)}")
         print(f'Load it: load_dataset("{done.dataset}", "{done.configs[0]}")')

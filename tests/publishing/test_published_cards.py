@@ -10,24 +10,18 @@ from hub import client as clients
 
 pytestmark = pytest.mark.hub
 
-NAMES = ("sou-vqa", "my-set", "primitive-shapes", "plant-leaves")
+NAMES = ("sou-vqa", "my-set", "primitive-shapes", "plant-leaves", "rrs")
 COUNT = "print(len(rows))\n"
 RUN = "import datasets\ndatasets.disable_progress_bars()\n"
 
 
 @pytest.fixture(scope="module")
-def pushed(hub, client, built, tmp_path_factory):
-    """All datasets on the Hub, and pulled into one new home."""
-    home = tmp_path_factory.mktemp("stranger")
+def pushed(hub, client, built):
+    """All datasets on the Hub."""
     for name in NAMES:
-        for command in (
-            ("push", name, f"org/card-{name}", "--i-have-the-right-to-redistribute"),
-            ("pull", f"org/card-{name}"),
-        ):
-            cache = built / "cache" if command[0] == "push" else home / "datasets"
-            status, _, err, _ = client(clients.soubench, *command, cache=cache)
-            assert status == 0, err
-    return home
+        command = ("push", name, f"org/card-{name}", "--i-have-the-right-to-redistribute")
+        status, _, err, _ = client(clients.soubench, *command, cache=built / "cache")
+        assert status == 0, err
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +45,7 @@ def test_the_card_says_what_is_there(name, hub, client, pushed):
 
 
 def test_the_snippets_of_the_cards_run_from_a_clean_home(hub, pushed, tmp_path):
-    """In a new process: by the name of a pulled dataset, and from the repository."""
+    """In a new process of somebody who has nothing yet."""
     code = [RUN]
     for name in NAMES:
         text = hub.read("dataset", f"org/card-{name}", "README.md").decode()
@@ -62,7 +56,7 @@ def test_the_snippets_of_the_cards_run_from_a_clean_home(hub, pushed, tmp_path):
     settings = clients.environment(hub.endpoint, tmp_path / "home")
     done = subprocess.run(
         [sys.executable, "-c", "".join(code)],
-        env=os.environ | settings | {"HF_DATASETS_CACHE": str(pushed / "datasets")},
+        env=os.environ | settings | {"HF_DATASETS_CACHE": str(tmp_path / "datasets")},
         cwd=tmp_path,
         capture_output=True,
         text=True,

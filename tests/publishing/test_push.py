@@ -1,6 +1,7 @@
 """Datasets on the Hub: what was built is what anybody loads, and no push does harm."""
 
 import re
+import shutil
 
 import pytest
 import yaml
@@ -133,7 +134,8 @@ def test_a_card_of_the_users_own_stays(hub, client, push):
     repo_id = "org/with-card"
     push("my-set", repo_id)
     own = b"---\nlicense: mit\npretty_name: Mine\ntags: [mine]\n---\n# My own words\n\nStay.\n"
-    hub.put("dataset", repo_id, {"README.md": own, "notes/mine.txt": b"mine"})
+    mine = {"notes/mine.txt": b"mine", "examples/mine.txt": b"mine"}
+    hub.put("dataset", repo_id, {"README.md": own} | mine)
     push("my-set", repo_id)
     text = hub.read("dataset", repo_id, "README.md").decode()
     assert text.split("---\n")[2].startswith("# My own words\n\nStay.\n\n<!-- soubench push")
@@ -144,6 +146,8 @@ def test_a_card_of_the_users_own_stays(hub, client, push):
     assert after.endswith("## Below, mine too\n")
     assert after.count("<!-- soubench push") == 1
     assert hub.read("dataset", repo_id, "notes/mine.txt") == b"mine"
+    assert hub.read("dataset", repo_id, "examples/mine.txt") == b"mine"
+    assert "license_name" not in after
     head = client(clients.check_card, repo_id)
     assert (head["license"], head["pretty_name"]) == ("mit", "Mine")
     assert set(head["tags"]) > {"mine"}
@@ -174,6 +178,12 @@ def test_configs_that_are_not_pushed_stay(hub, client, push, built, tmp_path):
     push("sou-vqa", repo_id, ALL, "--config", "underwater")
     tasks = ("ce", "oc", "cr", "ol", "scc", "poi")
     alone = {"underwater", *(f"underwater-{task}" for task in tasks)}
+    card = hub.read("dataset", repo_id, "README.md").decode()
+    assert f'load_dataset("{repo_id}", "underwater"' in card
+    assert set(re.findall(r"### \w+, `([^/]+)/", card)) == {"underwater"}
+    client(clients.download, repo_id, tmp_path / "download")
+    status, out, err, _ = client(clients.soubench, "verify", tmp_path / "download", cache=tmp_path)
+    assert status == 0, out + err
     assert set(client(clients.config_names, repo_id)) == alone
     out, _ = push("sou-vqa", repo_id, ALL, "--config", "aerial")
     assert "Kept as they were: configs underwater, underwater-ce" in out
@@ -184,6 +194,9 @@ def test_configs_that_are_not_pushed_stay(hub, client, push, built, tmp_path):
     status, out, err, _ = client(clients.soubench, "pull", repo_id, cache=cache)
     assert status == 0, err
     assert "Part of the build" in out
+    status, out, err, _ = client(clients.soubench, "verify", "sou-vqa", cache=cache)
+    assert status == 0, out + err
+    assert "this is part of a build" in out
     for config in ("underwater", "aerial"):
         expected = client(clients.digests, "sou-vqa", config, cache=built / "cache", built=True)
         assert client(clients.digests, repo_id, config, streaming=True) == expected
@@ -314,3 +327,21 @@ def test_a_download_of_two_builds_is_for_pull(client, push, built, tmp_path):
         status, _, err, _ = client(clients.soubench, *command, cache=tmp_path)
         assert status == 2
         assert "parts of several builds, as soubench push leaves them" in err
+
+
+def test_pull_leaves_a_local_build_with_its_pictures(client, push, built, tmp_path):
+    cache = shutil.copytree(built / "cache", tmp_path / "cache")
+    push("sou-vqa", "org/lean-again", "--config", "driving", cache=cache)
+    status, out, err, _ = client(clients.soubench, "pull", "org/lean-again", cache=cache)
+    assert status == 0, err
+    assert "in the cache already, with all pictures, and was left as it is" in out
+    status, out, err, _ = client(clients.soubench, "verify", "sou-vqa", "--pictures", cache=cache)
+    assert status == 0, out + err
+
+
+def test_a_folder_is_pushed_whole(client, built, tmp_path):
+    client(clients.export, "my-set", tmp_path / "out", cache=built / "cache")
+    arguments = ("push", tmp_path / "out", "org/part", ALL, "--config", "all-oc")
+    status, _, err, _ = client(clients.soubench, *arguments, cache=tmp_path)
+    assert status == 2
+    assert "a folder is pushed as it is" in err
