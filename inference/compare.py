@@ -58,7 +58,7 @@ class Comparison:
     """Two runs on the rows of one task.
 
     Attributes:
-        task: The task; ``all`` for all rows of a measure.
+        task: The task; ``all`` for all rows of a kind of answer.
         split: The split.
         measure: Name of the measure.
         unit: See `Measure`.
@@ -76,6 +76,7 @@ class Comparison:
         p: McNemar's exact test, two-sided. It takes rows for independent, which the interval does
             not.
         p_holm: The same corrected by Holm over the tasks; None for ``all``, which is no task.
+        kind: Kind of answer, a key of ``SCORINGS``; a task may have several.
     """
 
     task: str
@@ -94,6 +95,7 @@ class Comparison:
     only_b: int | None = None
     p: float | None = None
     p_holm: float | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ def _compare(
         only_a=only_a,
         only_b=only_b,
         p=p,
+        kind=pairs[0][0].kind,
     )
 
 
@@ -374,8 +377,13 @@ def as_text(compared: Compared) -> str:
 
 
 def _task(comparison: Comparison, compared: Compared) -> str:
+    """Name a task, with its kind of answer and split where it has several."""
     splits = {c.split for c in compared.comparisons}
-    return f"{comparison.task}, {comparison.split}" if len(splits) > 1 else comparison.task
+    kinds = {c.kind for c in compared.comparisons if c.task == comparison.task}
+    name = comparison.task
+    if len(kinds) > 1:
+        name += f" ({comparison.kind.replace('_', '/')})"
+    return f"{name}, {comparison.split}" if len(splits) > 1 else name
 
 
 def _cells(c: Comparison) -> list[str]:

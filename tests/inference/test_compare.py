@@ -1,6 +1,7 @@
 """``soubench compare``: tests by hand and by scipy, the same rows only, and honest refusals."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -202,6 +203,27 @@ def test_shapes_have_intervals_and_no_test_of_right_or_wrong(built, tmp_path):
     assert by_measure["sama"]["b"] == 1.0
     assert by_measure["sama"]["difference"] == pytest.approx(1 - by_measure["sama"]["a"])
     assert by_measure["center_rmse"]["is_error"]
+
+
+def test_a_task_of_several_kinds_of_answers_says_which_line_is_of_which(tmp_path, capsys):
+    """NR and OR of rrs repeat rows of other tasks, options as well as yes and no."""
+    kinds = [("SU", "mcq"), ("NR", "mcq"), ("NR", "yes_no"), ("OE", "yes_no")]
+    run = {"model": {"name": "m"}, "dataset": {"name": "rrs"}}
+    scores = {"title": "t", "run": run, "runs": [run]}
+    for name in "ab":
+        lines = [
+            asdict(verdict(i, right=1.0, group=str(i), task=task, kind=kind))
+            for i, (task, kind) in enumerate(kinds)
+        ]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "verdicts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        (tmp_path / name / "scores.json").write_text(json.dumps(scores))
+    assert compare(tmp_path / "a", tmp_path / "b") == 0
+    said = capsys.readouterr().out
+    named = [line.partition("  ")[0] for line in said.splitlines() if " accuracy " in line]
+    assert sorted(named) == [
+        *("NR (mcq)", "NR (yes/no)", "OE", "SU", "all (mcq)", "all (yes/no)"),
+    ]
 
 
 def test_a_real_difference_is_found_and_a_false_one_is_not_more_often_than_stated():
