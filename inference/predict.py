@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from soubench.inference.questions import (
     question_of,
     rotations_of,
     stratum_of,
+    subset_of,
 )
 from soubench.inference.run_folder import Description, Reply, RunFolder
 
@@ -187,7 +189,9 @@ def plan(options: PredictOptions) -> Plan:
 def choose_rows(rows: Sequence[Mapping[str, Any]], limit: int | None, seed: int) -> list[int]:
     """Choose rows as evenly as possible over subsets and sub-tasks.
 
-    Within each, a keyed draw decides, so that a larger limit keeps what a smaller one chose.
+    Each sub-task of each subset gives a row in turn. Neighbours in turn are of different subsets,
+    so that a limit below the number of turns leaves out sub-tasks of a subset, and no whole one.
+    Within each, a keyed draw decides. A larger limit keeps what a smaller one chose.
 
     Args:
         rows: All rows.
@@ -204,11 +208,34 @@ def choose_rows(rows: Sequence[Mapping[str, Any]], limit: int | None, seed: int)
         strata.setdefault(stratum_of(row), []).append(i)
     drawn = [
         sorted(members, key=lambda i: keyed_hash("limit", seed, rows[i]["id"]))
-        for _, members in sorted(strata.items())
+        for members in _in_turn(strata, rows, seed)
     ]
     longest = max(map(len, drawn))
     in_turn = [members[n] for n in range(longest) for members in drawn if n < len(members)]
     return sorted(in_turn[:limit])
+
+
+def _in_turn(
+    strata: Mapping[tuple[str, ...], list[int]], rows: Sequence[Mapping[str, Any]], seed: int
+) -> Iterator[list[int]]:
+    """Yield the strata in turn over subsets, each time the task that has been seen the least."""
+
+    def key(name: tuple[str, ...]) -> int:
+        return keyed_hash("limit", seed, *name)
+
+    waiting: dict[str, list[tuple[str, ...]]] = {}
+    for name in sorted(strata, key=key):
+        waiting.setdefault(subset_of(rows[strata[name][0]]), []).append(name)
+    tasks = {name: str(rows[members[0]].get("task")) for name, members in strata.items()}
+    seen: Counter[str] = Counter()
+    while waiting:
+        for subset, names in list(waiting.items()):
+            name = min(names, key=lambda n: seen[tasks[n]])
+            names.remove(name)
+            seen[tasks[name]] += 1
+            if not names:
+                del waiting[subset]
+            yield strata[name]
 
 
 def predict(
@@ -315,9 +342,12 @@ def _write_all(
 
 def _gave_up(run: RunFolder, what: str, reply: Reply) -> RunError:
     reason = f"{reply.error.kind}: {reply.error.message}" if reply.error else ""
+    kept = "There is no reply yet"
+    if any(there.error is None for there in run.replies()):
+        kept = f"Replies so far are kept in {run.path}"
     return RunError(
-        f"{what}, such as {reply.id}: {reason}. Replies so far are kept in {run.path}; once this "
-        "is mended, the same command goes on."
+        f"{what}, such as {reply.id}: {reason}. {kept}; once this is mended, the same command goes "
+        "on."
     )
 
 

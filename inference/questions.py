@@ -199,6 +199,11 @@ def rotations_of(row: Row) -> int:
     return len(row["options"]) if _answer_type(row) == "mcq" else 1
 
 
+def subset_of(row: Row) -> str:
+    """Return the subset or sub-dimension of a row; empty where there is none."""
+    return str(row.get("sub_dimension") or row.get("subset") or "")
+
+
 def stratum_of(row: Row) -> tuple[str, ...]:
     """Return what a row is an example of, from the coarse to the fine: subset and task."""
     parts = ("subset", "sub_dimension", "task", "corruption")

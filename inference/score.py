@@ -55,7 +55,7 @@ from soubench.inference.coordinates import BOX_FORMATS, Frame, convert_options, 
 from soubench.inference.dataset_rows import LoadedRows, open_rows
 from soubench.inference.layouts import Context, tables_of
 from soubench.inference.predict import COLUMNS_READ, choose_rows
-from soubench.inference.questions import question_of, rotations_of
+from soubench.inference.questions import question_of, rotations_of, subset_of
 from soubench.inference.run_folder import (
     MAY_DIFFER_BETWEEN_SHARDS,
     REPLIES_FILE,
@@ -407,6 +407,7 @@ class _Rows:
         self.part = part
         self.settings = settings
         self.notes: list[str] = []
+        self._has_noted_sizes = False
         rows = part.loaded.rows
         wanted = (*COLUMNS_READ, *MORE_COLUMNS)
         light = rows.select_columns([name for name in wanted if name in rows.column_names])
@@ -418,8 +419,19 @@ class _Rows:
         self._areas = _object_areas(rows, self._light)
         description = part.description
         self._chosen = choose_rows(self._light, description.get("limit"), description["seed"])
+        self._note_left_out(description.get("limit"))
         self._place = {str(row["id"]): i for i, row in enumerate(self._light)}
         self._sizes: dict[object, Size | None] = {}
+
+    def _note_left_out(self, limit: int | None) -> None:
+        """Say which subsets have no row in averages that are named as if they had."""
+        chosen = {subset_of(self._light[i]) for i in self._chosen}
+        out = [s for s in dict.fromkeys(map(subset_of, self._light)) if s not in chosen]
+        if out:
+            self.notes.append(
+                f"{self.part.loaded.config}, {self.part.loaded.split}: the limit of {limit} rows "
+                f"left out all rows of {', '.join(out)}; averages over subsets are of the others."
+            )
 
     def keys(self) -> list[tuple[int, int]]:
         """Return (index, rotation) of everything that was asked."""
@@ -475,7 +487,7 @@ class _Rows:
             config=self.part.loaded.config,
             split=self.part.loaded.split,
             scenario=str(row.get("scenario") or row.get("dimension") or ""),
-            subset=str(row.get("sub_dimension") or row.get("subset") or ""),
+            subset=subset_of(row),
             task=str(row.get("task") or kind),
             group_id=_group(row),
             kind=kind,
@@ -503,7 +515,8 @@ class _Rows:
         try:
             width, height = self._size(place)
         except RunError as error:
-            if not self.notes:
+            if not self._has_noted_sizes:
+                self._has_noted_sizes = True
                 self.notes.append(f"Sizes after the model's resize are left out: {error}")
             return None
         return area * fed[0] * fed[1] / (width * height)

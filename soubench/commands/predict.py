@@ -125,6 +125,7 @@ def _predict(args: argparse.Namespace) -> None:
     # Rows are only read; their own bars and notes would run into ours.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from soubench.inference.predict import PredictOptions, plan, predict
+    from soubench.inference.run_folder import REPLIES_FILE
 
     out = args.out.expanduser()
     planned = plan(
@@ -148,10 +149,9 @@ def _predict(args: argparse.Namespace) -> None:
     try:
         done = predict(planned, backend, retry_errors=args.retry_errors, on_resume=_say_resumed)
     except KeyboardInterrupt:
-        print(
-            f"soubench: stopped; the replies so far are in {out}. The same command goes on.",
-            file=sys.stderr,
-        )
+        file = out / REPLIES_FILE
+        kept = f"the replies so far are in {out}" if _has_lines(file) else "there is no reply yet"
+        print(f"soubench: stopped; {kept}. The same command goes on.", file=sys.stderr)
         raise SystemExit(130) from None
     speed = f", {done.new / done.seconds:.1f} a second" if done.new and done.seconds else ""
     print(
@@ -170,6 +170,10 @@ def _predict(args: argparse.Namespace) -> None:
             "--retry-errors asks those again; the same command asks the others."
         )
     print(f"Next: soubench score {quote(str(out))}")
+
+
+def _has_lines(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 def _say_resumed(done: int, asked: int) -> None:

@@ -131,6 +131,42 @@ def test_limit_is_even_over_subsets_and_tasks_and_grows(built):
     assert len(cells) == 18
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_limit_takes_every_subset_before_it_takes_one_twice(seed):
+    tasks = {"big": "uvwxyz", "middle": "uvw", "one": "u"}
+    rows = [
+        {"id": f"{subset}/{task}/{i}", "subset": subset, "task": task}
+        for subset, names in tasks.items()
+        for task in names
+        for i in range(9)
+    ]
+    before: set[int] = set()
+    for limit in range(1, len(rows) + 1):
+        chosen = choose_rows(rows, limit, seed)
+        assert len(chosen) == limit
+        assert before < set(chosen)
+        before = set(chosen)
+        subsets = Counter(rows[i]["subset"] for i in chosen)
+        assert len(subsets) == min(limit, 3)
+        strata = Counter((rows[i]["subset"], rows[i]["task"]) for i in chosen)
+        if limit <= 90:
+            every = [strata[subset, task] for subset, names in tasks.items() for task in names]
+            assert max(every) - min(every) <= 1
+    # the order of the rows does not matter
+    turned = rows[::-1]
+    assert {turned[i]["id"] for i in choose_rows(turned, 12, seed)} == {
+        rows[i]["id"] for i in choose_rows(rows, 12, seed)
+    }
+
+
+def test_a_small_limit_takes_every_subset_and_every_task_of_a_build(built):
+    aerial = rows_of()
+    chosen = [aerial[i] for i in choose_rows(aerial, 12, 0)]
+    assert set(Counter(row["subset"] for row in chosen).values()) == {4}
+    assert set(Counter(row["task"] for row in chosen).values()) == {2}
+    assert len({row["task"] for row in chosen}) == 6
+
+
 def test_all_shards_together_are_the_whole_run(built, tmp_path):
     _, whole = run(tmp_path / "whole", "--limit=31")
     shards = [tmp_path / f"shard-{i}" for i in range(3)]
@@ -252,8 +288,10 @@ def test_passing_errors_are_asked_again_and_lasting_ones_are_not(built, tmp_path
 
 def test_settings_that_are_wrong_for_all_rows_cost_no_row(built, tmp_path):
     bad = Scripted(lambda n, q: failed(q, "http 400", "no pictures", permanent=True))
-    with pytest.raises(RunError, match=r"all of the first 8 requests failed.*http 400: no pic"):
+    with pytest.raises(RunError, match=r"first 8 requests failed.*http 400: no pic") as failure:
         predict(plan(options(tmp_path)), bad)
+    assert "kept" not in str(failure.value)
+    assert "There is no reply yet" in str(failure.value)
     assert len(bad.seen) == 8
     assert read_run(tmp_path / "run")[1] == []
     # Nothing was answered, so that the mended command may go by other settings.
@@ -273,7 +311,7 @@ def test_a_server_that_dies_stops_the_run(built, tmp_path, monkeypatch):
         return failed(question, "connection", "refused", permanent=False)
 
     dying = Scripted(answer)
-    with pytest.raises(RunError, match="10 requests in a row failed"):
+    with pytest.raises(RunError, match=r"10 requests in a row failed.*Replies so far are kept in"):
         predict(plan(options(tmp_path)), dying)
     assert len(dying.seen) == 14
     done = predict(plan(options(tmp_path)), Scripted())
@@ -441,11 +479,17 @@ def test_ctrl_c_says_how_to_go_on(built, tmp_path, capsys, monkeypatch):
     def interrupt(*_args, **_more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("soubench.inference.predict.predict", interrupt)
-    with pytest.raises(SystemExit) as stopped:
-        main(["predict", "sou-vqa", "aerial", *ORACLE, f"--out={tmp_path / 'run'}"])
-    assert stopped.value.code == 130
-    assert "The same command goes on" in capsys.readouterr().err
+    def interrupted():
+        with monkeypatch.context() as patch:
+            patch.setattr("soubench.inference.predict.predict", interrupt)
+            with pytest.raises(SystemExit) as stopped:
+                main(["predict", "sou-vqa", "aerial", *ORACLE, f"--out={tmp_path / 'run'}"])
+        assert stopped.value.code == 130
+        return capsys.readouterr().err
+
+    assert "there is no reply yet. The same command goes on" in interrupted()
+    run(tmp_path / "run")
+    assert f"the replies so far are in {tmp_path / 'run'}. The same" in interrupted()
 
 
 def test_shards_are_told_in_run_json(built, tmp_path):
