@@ -242,7 +242,7 @@ def _check_chunk(pictures: pa.StructArray, loaded: LoadedRows) -> None:
     if None in paths or pictures.null_count:
         raise RunError(
             f"{loaded.source}, {loaded.config}: rows came without their pictures. Put your own "
-            "copies in with soubench attach, or ask without pictures (--blind)."
+            "copies in with soubench attach; soubench predict can ask without, with --blind."
         )
     # Paths that Parquet files carry beside the bytes are names only, and are not looked at.
     missing = next((path for path in paths if not Path(path).is_file()), None)

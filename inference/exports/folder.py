@@ -12,11 +12,12 @@ from string import Template
 from typing import Any, TypeAlias
 
 import datasets
+import huggingface_hub
 import pyarrow as pa
 from datasets import Features
 
 from soubench.builders.publishing.dataset_cache import build_folder
-from soubench.builders.publishing.export_folder import is_export, load_manifest
+from soubench.builders.publishing.export_folder import MANIFEST, is_export, load_manifest
 from soubench.builders.publishing.picture_parquet import (
     Embedded,
     PictureRows,
@@ -140,7 +141,7 @@ def write_readme(target: Path, tool: str, loaded: LoadedRows, **said: str) -> No
     template = files("soubench.inference.exports") / f"readme_{tool.replace('-', '_')}.md"
     text = Template(template.read_text(encoding="utf-8")).substitute(
         title=f"{loaded.name}, {loaded.config}, {loaded.split}",
-        dataset=loaded.name,
+        dataset=named(loaded),
         config=loaded.config,
         split=loaded.split,
         fingerprint=loaded.fingerprint[:16],
@@ -148,6 +149,12 @@ def write_readme(target: Path, tool: str, loaded: LoadedRows, **said: str) -> No
         **said,
     )
     (target / "README.md").write_text(text, encoding="utf-8")
+
+
+def named(loaded: LoadedRows) -> str:
+    """Return what to type for the dataset, without the place of a folder on this machine."""
+    folder = Path(loaded.source).expanduser()
+    return f"PATH/{folder.resolve().name}" if folder.is_dir() else loaded.source
 
 
 def file_name(loaded: LoadedRows) -> str:
@@ -158,8 +165,8 @@ def file_name(loaded: LoadedRows) -> str:
 
 def rights(loaded: LoadedRows) -> tuple[PictureRights, ...]:
     """Return what the sources of some rows' pictures allow, each source once."""
-    folder = Path(loaded.source).expanduser()
-    if is_export(folder):
+    folder = _exported(loaded)
+    if folder is not None:
         found = [
             rights_of_source(s.source, s.license)
             for s in load_manifest(folder).sets
@@ -171,6 +178,21 @@ def rights(loaded: LoadedRows) -> tuple[PictureRights, ...]:
         subsets = loaded.rows.unique(column) if column in loaded.rows.column_names else [""]
         found = [rights_of(loaded.name, str(subset), report) for subset in sorted(subsets)]
     return tuple({one.source: one for one in found}.values())
+
+
+def _exported(loaded: LoadedRows) -> Path | None:
+    """Return the exported folder of the rows; of a repository on the Hub, one with what it says."""
+    folder = Path(loaded.source).expanduser()
+    if is_export(folder):
+        return folder
+    if folder.exists() or "/" not in loaded.source:
+        return None
+    try:
+        found = huggingface_hub.hf_hub_download(loaded.source, MANIFEST, repo_type="dataset")
+    except (OSError, ValueError):
+        # The Hub's errors: no such file, so it was not published by soubench.
+        return None
+    return Path(found).parent
 
 
 def _report(loaded: LoadedRows) -> dict[str, Any]:

@@ -345,3 +345,13 @@ def test_a_folder_is_pushed_whole(client, built, tmp_path):
     status, _, err, _ = client(clients.soubench, *arguments, cache=tmp_path)
     assert status == 2
     assert "a folder is pushed as it is" in err
+
+
+def test_what_is_on_the_hub_goes_to_other_tools_by_its_name(client, push, tmp_path):
+    push("rrs", "org/for-tools")
+    arguments = ("export", "org/for-tools", tmp_path / "out", "--to=lmms-eval", "--config=vg")
+    status, out, err, _ = client(clients.soubench, *arguments, cache=tmp_path / "cache")
+    assert status == 0, err
+    assert "may not be passed on" not in out
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "soubench score --dataset org/for-tools --config vg" in readme

@@ -69,6 +69,8 @@ def test_an_exported_folder_gives_the_same_questions(built, tmp_path):
     assert ours["utils.py"] == theirs["utils.py"]
     assert ours["sou_vqa_a_visdrone_test.yaml"] == theirs["sou_vqa_a_visdrone_test.yaml"]
     assert "- visdrone: may not" in ours["README.md"].decode()
+    assert "soubench score --dataset PATH/plain --config" in ours["README.md"].decode()
+    assert "soubench score --dataset sou-vqa --config" in theirs["README.md"].decode()
 
 
 def test_a_folder_for_a_tool_is_no_dataset(built, tmp_path, capsys):
