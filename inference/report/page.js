@@ -332,6 +332,13 @@
     return [made];
   }
 
+  /* These keys work anywhere on the page; what they move has to be seen. */
+  function step(by) {
+    choose(chosen + by);
+    const { top, bottom } = byId("rows").getBoundingClientRect();
+    if (top > innerHeight / 2 || bottom < innerHeight / 2) byId("rows").scrollIntoView();
+  }
+
   function drawDetail() {
     const item = shown[chosen];
     if (!item) { detail.replaceChildren(); return; }
@@ -434,7 +441,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest?.("input, select, textarea")) return;
-    const actions = { j: () => choose(chosen + 1), k: () => choose(chosen - 1),
+    const actions = { j: () => step(1), k: () => step(-1),
       m: toggleMarks, z: toggleLarge,
       "/": () => { search.focus(); search.select(); } };
     if (!(event.key in actions)) return;

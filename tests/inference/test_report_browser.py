@@ -252,6 +252,25 @@ def test_keys_move_through_the_rows(open_page, folder):
     assert page.run("return document.activeElement.id") == "list"
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_keys_bring_the_rows_into_view(open_page, folder, size):
+    page = open_page(folder / "report.html", size)
+
+    def top(name):
+        script = "return document.getElementById(arguments[0]).getBoundingClientRect().top"
+        return page.run(script, name)
+
+    for key in "jk":
+        page.run("scrollTo(0, 0)")
+        assert top("list") > size[1], "the rows are in view before the key is pressed"
+        page.press(key)
+        assert 0 <= top("list") < size[1]
+    # Whoever reads the answers, below the list on a narrow screen, goes on with those.
+    page.run("document.getElementById('detail').scrollIntoView()")
+    page.press("j")
+    assert top("detail") < size[1] / 2
+
+
 def test_an_address_leads_back_to_its_row(open_page, folder):
     page = open_page(folder / "report.html")
     page.press("j", "j", "j")
