@@ -1,7 +1,7 @@
 """What an average hides: letters that a model likes, small objects that it misses, errors."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import pstdev
@@ -9,6 +9,7 @@ from string import ascii_uppercase as LETTERS
 from typing import NamedTuple
 
 from soubench.builders.errors import RunError
+from soubench.builders.rrs.taxonomy import Task as LeafTask
 from soubench.builders.sou.subsets import Task
 from soubench.inference.intervals import cluster_sums, combined, difference_interval
 from soubench.inference.scores import ACCURACY, OPTION_KINDS, Verdict
@@ -18,8 +19,20 @@ AREA_BOUNDS_PX = (0.0, 64.0, 144.0, 400.0, 1024.0, float("inf"))
 """Bounds of the bins of object areas, in px²; the paper's figures have none. 144, 400 and 1024 are
 those of SODA (extremely, relatively and generally small), 1024 is what is small here at most, and
 64 parts off AI-TOD's very tiny objects (8 × 8)."""
-SIZE_TASKS = tuple(map(str, Task))
+TASK_ORDERS = (tuple(map(str, Task)), tuple(map(str, LeafTask)))
+"""Of the papers; codes that both use, such as OC, are told apart by the tasks beside them."""
 ALL = "all"
+
+
+def in_papers_order(tasks: Iterable[str]) -> list[str]:
+    """Return the different tasks in the order of their paper; others as they came, at the end.
+
+    >>> in_papers_order(["OL", "CE", "OL", "OC"])
+    ['CE', 'OC', 'OL']
+    """
+    there = list(dict.fromkeys(tasks))
+    order = max(TASK_ORDERS, key=lambda names: len({*names} & {*there}))
+    return [*(t for t in order if t in there), *(t for t in there if t not in order)]
 
 
 class LetterUse(NamedTuple):
@@ -165,8 +178,7 @@ def size_tables(verdicts: Sequence[Verdict], title: str) -> list[Table]:
 def _size_table(
     rows: Sequence[tuple[Verdict, float]], name: str, title: str, unknown: int
 ) -> Table:
-    there = {v.task for v, _ in rows}
-    tasks = [t for t in SIZE_TASKS if t in there] + sorted(there - set(SIZE_TASKS))
+    tasks = in_papers_order(v.task for v, _ in rows)
     lines = []
     for low, high in pairwise(AREA_BOUNDS_PX):
         board = Board([v for v, area in rows if low < area <= high])
@@ -262,7 +274,7 @@ def rate_table(verdicts: Sequence[Verdict], title: str) -> Table | None:
     board = Board(verdicts)
     lines = []
     for subset in board.distinct("subset"):
-        for task in board.distinct("task", board.where(subset=subset)):
+        for task in in_papers_order(board.distinct("task", board.where(subset=subset))):
             mask = board.where(subset=subset, task=task)
             members = [v for v, inside in zip(verdicts, mask, strict=True) if inside]
             unparsed = sum(v.unparsed for v in members)

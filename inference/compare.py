@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from soubench.builders.errors import RunError
-from soubench.inference.intervals import combined, difference_interval
+from soubench.inference.breakdowns import in_papers_order
+from soubench.inference.intervals import combined, difference_interval, why_none
 from soubench.inference.run_folder import RUN_FILE
 from soubench.inference.score import (
     SCORES_FILE,
@@ -168,7 +169,7 @@ def compare_runs(first: Path, second: Path, *, across_builds: bool = False) -> C
         only_in_b=len(of_b) - len(shared),
         other_question=len(shared) - len(same),
         comparisons=holm_corrected(compare_pairs(pairs)),
-        notes=_differences(a.scores, b.scores),
+        notes=_differences(a.scores, b.scores, has_boxes=any(p[0].kind == "box" for p in pairs)),
     )
 
 
@@ -221,10 +222,12 @@ def compare_pairs(pairs: Sequence[tuple[Verdict, Verdict]]) -> list[Comparison]:
         ``p_holm`` is not filled in.
     """
     found = []
-    kinds = dict.fromkeys((a.split, a.kind) for a, _ in pairs)
-    for split, kind in kinds:
+    places = {kind: i for i, kind in enumerate(SCORINGS)}
+    kinds = {(a.split, a.kind) for a, _ in pairs}
+    splits = list(dict.fromkeys(a.split for a, _ in pairs))
+    for split, kind in sorted(kinds, key=lambda k: (splits.index(k[0]), places[k[1]])):
         members = [(a, b) for a, b in pairs if (a.split, a.kind) == (split, kind)]
-        tasks = dict.fromkeys(a.task for a, _ in members)
+        tasks = in_papers_order(a.task for a, _ in members)
         for task in [*tasks, OVERALL] if len(tasks) > 1 else tasks:
             of_task = members if task == OVERALL else [p for p in members if p[0].task == task]
             for measure in SCORINGS[kind].measures:
@@ -322,14 +325,38 @@ def _said(folder: ScoredFolder) -> str:
     return ", ".join(f"{name} {split} {f[:12]}" for name, split, f in sorted(folder.fingerprints))
 
 
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Say in what the two were asked differently, which a difference may be due to."""
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], *, has_boxes: bool) -> list[str]:
+    """Say in what the two were asked differently, which a difference may be due to.
+
+    Args:
+        a: What ``scores.json`` of the first holds.
+        b: The same of the second.
+        has_boxes: Boxes were asked for in both, so that it matters how they were to be written.
+    """
     first, second = a["run"], b["run"]
-    return [
-        f"{name} is {first.get(name)!r} in the first run and {second.get(name)!r} in the second."
-        for name in ("coords", "box_format", "circular", "blind", "limit")
+    names = ["coords", *(["box_format"] if has_boxes else []), "circular", "blind", "limit"]
+    notes = [
+        f"{name} is {_value_said(name, first)} in the first run and {_value_said(name, second)} in "
+        "the second."
+        for name in names
         if first.get(name) != second.get(name)
-    ] + (["the words of the prompt differ."] if first.get("prompt") != second.get("prompt") else [])
+    ]
+    prompts = [run.get("prompt") for run in (first, second)]
+    if None not in prompts and prompts[0] != prompts[1]:
+        notes.append("the words of the prompt differ.")
+    elif prompts[0] != prompts[1]:
+        which = "first" if prompts[0] is None else "second"
+        notes.append(f"the words of the prompt are not said in the {which} run.")
+    return notes
+
+
+def _value_said(name: str, run: Mapping[str, Any]) -> str:
+    value = run.get(name)
+    if value is None:
+        return "not limited" if name == "limit" else "not said"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
 
 
 def as_json(compared: Compared) -> dict[str, Any]:
@@ -392,7 +419,7 @@ def _cells(c: Comparison) -> list[str]:
     def number(value: float | None, sign: str = "") -> str:
         return "-" if value is None else f"{scale * value:{sign}.2f}"
 
-    interval = "-"
+    interval = "-" if c.difference is None else why_none(c.clusters)
     if c.low is not None:
         interval = f"[{number(c.low, '+')}, {number(c.high, '+')}]"
     return [

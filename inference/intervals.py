@@ -130,6 +130,11 @@ def difference_interval(first: Sums, second: Sums, *, root: bool = False) -> Int
     return NO_INTERVAL if found.low == found.high else found
 
 
+def why_none(clusters: int) -> str:
+    """Say in the place of an interval why a score or a difference has none."""
+    return "none: one group" if clusters == 1 else "none: groups agree"
+
+
 def wilson(share: float, n: int) -> Interval:
     """Return Wilson's 95 % interval of a share in ``n`` trials."""
     spread = Z * Z / n

@@ -407,7 +407,7 @@ def _rrs_dimensions(boards: Boards, context: Context) -> Table:
     told = "; ".join(f"{name} of {', '.join(members[name])}" for name in names if members[name])
     notes = [
         "Avg: micro average over the rows that are answered by an option. Dimensions: unweighted "
-        f"means of leaf tasks: {told}. Caption scores: 0 to 100.",
+        f"means of leaf tasks: {told}. Caption scores: 0 to 100; Bleu has no interval.",
         *_circular_note(boards),
     ]
     columns = ["Avg", *names, *CAPTION_COLUMNS, *CAPTION_MEASURES]
@@ -450,6 +450,9 @@ def _plain(verdicts: Sequence[Verdict], context: Context) -> list[Table]:
                 keys = {"group": subset, "task": task, "rotation": rotation}
                 who = _who(context.model, rotation, boards)
                 lines.append(Line((subset or "-", task, who), cells_shown, keys))
+        notes = ["all: every row weighs the same.", RATES_NOTE, *_circular_note(boards)]
+        if kind == "text" and context.bleu:
+            notes.append("Bleu is of all captions together and has no interval.")
         columns = [m.name for m in measures] + (list(CAPTION_COLUMNS) if kind == "text" else [])
         made.append(
             Table(
@@ -458,7 +461,7 @@ def _plain(verdicts: Sequence[Verdict], context: Context) -> list[Table]:
                 ("Subset", "Task", "Model"),
                 (*columns, *RATES),
                 tuple(lines),
-                ("all: every row weighs the same.", RATES_NOTE, *_circular_note(boards)),
+                tuple(notes),
             )
         )
     return made

@@ -13,6 +13,7 @@ from statistics import median
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from soubench.builders.errors import RunError
+from soubench.inference.intervals import why_none
 from soubench.inference.layouts import tables_of as score_tables
 from soubench.inference.report.figures import MODEL, context_of, details_of, headline
 from soubench.inference.report.page import described
@@ -209,7 +210,7 @@ def _in_short(sections: Sequence[Section]) -> Iterator[str]:
         for run in section.runs:
             for _, score in headline(run):
                 scale, unit = (100, " %") if score.unit == "share" else (1, f" {score.unit}")
-                interval = "-"
+                interval = why_none(score.clusters)
                 if score.low is not None and score.high is not None:
                     interval = f"{scale * score.low:.1f}–{scale * score.high:.1f}"
                 value = "-" if score.value is None else f"{scale * score.value:.2f}{unit}"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from soubench.inference.intervals import cluster_sums, combined, score_interval
+from soubench.inference.intervals import cluster_sums, combined, score_interval, why_none
 from soubench.inference.scores import SCORINGS, Measure, Unit, Verdict
 
 CIRCULAR = "circular"
@@ -108,9 +108,11 @@ class Table:
         return f"{cell:.2f}" if self.percent else f"{cell:.3f}"
 
     def interval(self, cell: Cell, dash: str = "-") -> str:
-        """Print the interval of a cell; empty if it has none."""
-        if not isinstance(cell, Score) or cell.low is None or cell.high is None:
+        """Print the interval of a cell, or why a score has none; empty for what is no score."""
+        if not isinstance(cell, Score) or cell.value is None:
             return ""
+        if cell.low is None or cell.high is None:
+            return why_none(cell.clusters)
         decimals = 1 if self.percent or cell.unit != "share" else 3
         low, high = (self._number(v, cell.unit, decimals) for v in (cell.low, cell.high))
         return f"{low}{dash}{high}"

@@ -390,7 +390,8 @@ def _parameter_charts(section: Section) -> list[Chart]:
                 f"parameters-{kind}",
                 "scatter",
                 f"{members[0][2].measure} by size of the model",
-                "all rows, with 95 % intervals",
+                "all rows, with 95 % intervals"
+                + (" where groups differ" if any(s.low is None for _, _, s in members) else ""),
                 (),
                 series,
                 top=100.0 if is_bounded else round_up(max(ends) or 1.0),

@@ -11,7 +11,8 @@ EPILOG = """\
 Each RUN is what soubench predict --out made (it is scored first where need be) or a folder of
 soubench score. Per task: the difference B - A with a 95 % interval (paired bootstrap over groups of
 pictures), McNemar's exact test, and its p-value corrected by Holm over the tasks. Measures that are
-not right or wrong have the interval only."""
+not right or wrong have the interval only. Where there is one group, or all groups agree, there is
+no interval, and the table says so."""
 
 
 def add_parser(commands: Commands) -> None:

@@ -21,6 +21,7 @@ from soubench.inference.run_folder import Reply, read_run
 from soubench.inference.scores import SCORINGS
 from tests.inference.test_published import verdict
 from tests.inference.test_score import (
+    RRS_ROWS,
     edit_replies,
     oracle,
     predict,
@@ -28,6 +29,7 @@ from tests.inference.test_score import (
     score,
     scores_in,
     write_jsonl,
+    write_rrs,
     wrong,
 )
 
@@ -143,11 +145,49 @@ def test_only_rows_that_both_were_asked_count(built, tmp_path):
     n = len(rows_of())
     assert (data["rows"], data["only_in_a"], data["only_in_b"]) == (30, n - 30, 0)
     assert by_task["all"]["n"] == 30
-    assert any("limit" in note for note in data["notes"])
+    assert data["notes"] == ["limit is not limited in the first run and 30 in the second."]
     # and the other way round the same with the sign changed
     _, reverse = compared(b, a, tmp_path / "d.json")
     assert reverse["all"]["difference"] == pytest.approx(-by_task["all"]["difference"])
     assert reverse["all"]["p"] == by_task["all"]["p"]
+
+
+def test_tasks_stand_in_the_papers_order_whichever_rows_come_first():
+    def tasks_in(order, tasks, **more):
+        rows = [
+            verdict(f"{t}{i}", right=1.0, group=f"{i}", task=t, **more)
+            for t in order
+            for i in (1, 2)
+        ]
+        assert [c.task for c in compare_pairs([(row, row) for row in rows])] == [*tasks, "all"]
+
+    sou = ["CE", "OC", "CR", "OL", "SCC", "POI"]
+    tasks_in(reversed(sou), sou)
+    tasks_in(["POI", "OL", "OC"], ["OC", "OL", "POI"])
+    # RRS-10K has an OC too, and OR for OL
+    tasks_in(["OR", "AC", "OC", "SU"], ["SU", "OC", "AC", "OR"])
+    tasks_in(["z", "a"], ["z", "a"])
+
+
+def test_box_formats_are_compared_where_both_were_asked_for_boxes(tmp_path):
+    rrs = write_rrs(tmp_path / "rare")
+    replies = write_jsonl(tmp_path / "f.jsonl", {row["id"]: row["answer"] for row in RRS_ROWS})
+    for name in ("qwen3_vl", "pixel_xyxy"):
+        given = ("--dataset", rrs, "--predictions", replies, "--box-format", name)
+        assert score(*given, "--out", tmp_path / name) == 0
+    data, _ = compared(tmp_path / "qwen3_vl", tmp_path / "pixel_xyxy", tmp_path / "c.json")
+    assert data["notes"] == [
+        "box_format is qwen3_vl in the first run and pixel_xyxy in the second."
+    ]
+
+
+def test_a_comparison_without_an_interval_says_why(built, tmp_path, capsys):
+    a = predict(tmp_path / "a")
+    b = predict(tmp_path / "b", "--limit", "1", model="baseline:constant")
+    assert compare(a, b) == 0
+    assert "none: one group" in capsys.readouterr().out
+    assert compare(a, a) == 0
+    assert "none: groups agree" in capsys.readouterr().out
 
 
 def test_a_file_of_replies_compares_with_a_run(built, tmp_path):
@@ -160,6 +200,9 @@ def test_a_file_of_replies_compares_with_a_run(built, tmp_path):
     # the row without a reply is wrong, not left out
     assert by_task["all"]["n"] == len(rows)
     assert (by_task["all"]["only_a"], by_task["all"]["only_b"]) == (1, 0)
+    # a file says nothing of its prompt; how boxes are written does not matter where none are
+    data, _ = compared(run, tmp_path / "file", tmp_path / "d.json")
+    assert data["notes"] == ["the words of the prompt are not said in the second run."]
 
 
 def test_another_build_is_refused_unless_rows_ask_the_same(built, tmp_path, capsys):

@@ -19,7 +19,7 @@ from soubench.builders.sou.subsets import SUBSETS, Task
 from soubench.cli import main
 from soubench.dataset_scripts.plant_leaves.plant_leaves import build_plant_leaves
 from soubench.inference.backends.baselines import BASELINES
-from soubench.inference.breakdowns import drop_tables, letter_bias, size_tables
+from soubench.inference.breakdowns import drop_tables, letter_bias, rate_table, size_tables
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.layouts import Context, groups_of, tables_of
 from soubench.inference.published_tables import published_rows
@@ -376,6 +376,26 @@ def test_errors_and_unparsed_replies_are_wrong_and_counted_apart(built, tmp_path
     assert "Unparsed and errors" in output
 
 
+def test_what_could_not_be_read_stands_in_the_papers_order():
+    order = ["CE", "OC", "CR", "OL", "SCC", "POI"]
+    rows = [sou(1, False, "driving", task) for task in reversed(order)]
+    table = rate_table([replace(row, unparsed=True) for row in rows], "t")
+    assert [line.labels[1] for line in table.lines] == order
+
+
+def test_a_score_without_an_interval_says_why():
+    def errors(*groups):
+        rows = [verdict(i, right=0.0, group=g, kind="leaves") for i, g in enumerate(groups)]
+        rows = [replace(row, values={"count_rmse": 2, "center_rmse": 1.0}) for row in rows]
+        (table,) = tables_of(rows, Context("t", "m"))
+        return render_text(table), render_markdown(table)
+
+    for text in errors("a", "a"):
+        assert text.count("none: one group") == 2
+    for text in errors("a", "b"):
+        assert text.count("none: groups agree") == 2
+
+
 def test_order_of_replies_changes_no_byte_but_of_their_digest(built, tmp_path):
     run = predict(tmp_path / "run", model="baseline:random")
     assert score(run) == 0
@@ -460,6 +480,19 @@ def test_a_limited_run_is_scored_on_what_was_asked(built, tmp_path):
     found = scores_in(run)
     assert found["counts"]["asked"] == found["counts"]["answered"] == 20
     assert found["title"].endswith("limit 20")
+
+
+def test_subsets_that_a_limit_left_out_are_told(built, tmp_path, capsys):
+    assert score(predict(tmp_path / "all", "--limit", "3")) == 0
+    assert "left out" not in capsys.readouterr().out
+    run = predict(tmp_path / "run", "--limit", "2")
+    assert score(run) == 0
+    output = capsys.readouterr().out
+    asked = {line["subset"] for line in verdicts_in(run)}
+    (missing,) = {row["subset"] for row in rows_of()} - asked
+    note = f"the limit of 2 rows left out all rows of {missing}; averages over subsets are of the"
+    assert note in output
+    assert note in (run / "scores.md").read_text(encoding="utf-8")
 
 
 def test_blind_and_coords_stand_in_the_title_and_options_are_read_in_their_frame(built, tmp_path):
@@ -699,10 +732,8 @@ RRS_ROWS = [
 SUB_DIMENSIONS = {"RS": "perception-pixel", "IC": "perception-image"}
 
 
-@pytest.fixture
-def rrs(tmp_path):
-    """A folder of one row for each kind of answer, as the Hub would hold it."""
-    folder = tmp_path / "rare"
+def write_rrs(folder):
+    """Write a folder of one row for each kind of answer, as the Hub would hold it."""
     rows = [
         row
         | {
@@ -720,6 +751,11 @@ def rrs(tmp_path):
         str(folder / "test.parquet")
     )
     return folder
+
+
+@pytest.fixture
+def rrs(tmp_path):
+    return write_rrs(tmp_path / "rare")
 
 
 def test_every_kind_of_answer_has_its_metric(rrs, tmp_path, capsys):
