@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -12,6 +13,11 @@ from soubench.builders.errors import TrainError
 from soubench.inference.training.lora_targets import KINDS
 
 RECIPES_FILE = "recipes.toml"
+SCHEDULERS = (
+    *("linear", "cosine", "cosine_with_restarts", "polynomial", "inverse_sqrt"),
+    *("constant", "constant_with_warmup"),
+)
+"""Schedules of ``transformers`` that need no settings of their own."""
 PARTS = ("vision", "language", "both")
 """What an ablation may train (001, Table S1)."""
 
@@ -194,7 +200,7 @@ def _extended(
     base = given.get("extends")
     if base is None:
         return own
-    if base not in tables["bases"] or base in seen:
+    if not isinstance(base, str) or base not in tables["bases"] or base in seen:
         raise TrainError(
             f"recipe {name}: it extends {base!r}, which is not there. Expected one of "
             f"{', '.join(tables['bases'])}."
@@ -238,15 +244,26 @@ def _check_ranges(recipe: Recipe) -> None:
             f"recipe {recipe.name}: {key}: expected {expected}, got {getattr(recipe, key)!r}."
         )
 
-    for key in ("lora_rank", "lora_alpha", "effective_batch", "per_device_batch"):
-        if getattr(recipe, key) < 1:
+    for key in (
+        *("lora_rank", "lora_alpha", "effective_batch", "per_device_batch"),
+        *("max_new_tokens", "max_steps", "max_pixels"),
+    ):
+        value = getattr(recipe, key)
+        if value is not None and value < 1:
             refuse(key, "at least 1")
-    for key in ("lora_dropout", "warmup", "held_out"):
+    for key in ("lora_dropout", "warmup", "held_out", "adam_beta2"):
         if not 0 <= getattr(recipe, key) < 1:
-            refuse(key, "a share of 0 to below 1")
-    for key in ("learning_rate", "numeric_scale"):
-        if not getattr(recipe, key) > 0:
+            refuse(key, "a number from 0 to below 1")
+    for key in ("learning_rate", "numeric_scale", "epochs"):
+        value = getattr(recipe, key)
+        if value is not None and not 0 < value < inf:
             refuse(key, "a number above 0")
+    if not 0 <= recipe.weight_decay < inf:
+        refuse("weight_decay", "0 or more")
+    if recipe.scheduler not in SCHEDULERS:
+        refuse("scheduler", f"one of {', '.join(SCHEDULERS)}")
+    if recipe.split.startswith("test"):
+        refuse("split", "a split to train on: models are tested on that one")
     if recipe.precision not in ("bfloat16", "float32"):
         refuse("precision", "bfloat16 or float32")
     for key in ("vision", "language"):

@@ -247,11 +247,6 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
             "GPU (torchrun --nproc_per_node N -m soubench train ..), or let it see one GPU "
             "(CUDA_VISIBLE_DEVICES=0)."
         )
-    if recipe.scheduler not in set(hf.SchedulerType):
-        raise TrainError(
-            f"recipe {recipe.name}: scheduler: expected one of "
-            f"{', '.join(hf.SchedulerType)}, got {recipe.scheduler!r}."
-        )
     steps_per_epoch = max(1, -(-n // recipe.effective_batch))
     total = recipe.max_steps or max(1, round((recipe.epochs or 1) * steps_per_epoch))
     on_gpu = torch.cuda.is_available()

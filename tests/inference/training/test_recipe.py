@@ -70,7 +70,7 @@ def test_parts_of_a_recipe():
     [
         ('extends = "sou-train-driving"\nlora_rnak = 4', "did you mean lora_rank"),
         ('extends = "sou-train-driving"\nlora_rank = "4"', "lora_rank: expected int, got '4'"),
-        ('extends = "sou-train-driving"\nlora_dropout = 1.5', "a share of 0 to below 1"),
+        ('extends = "sou-train-driving"\nlora_dropout = 1.5', "a number from 0 to below 1"),
         ('extends = "sou-train-driving"\nlearning_rate = 0', "a number above 0"),
         ('extends = "nothing"', "extends 'nothing', which is not there"),
         ('dataset = "x"', "expected either epochs or max_steps"),
@@ -84,6 +84,21 @@ def test_parts_of_a_recipe():
             "vision: expected kinds of layers of attention, mlp, mlp-up-down, got",
         ),
         ("a = [", "expected a recipe in TOML"),
+        ('extends = ["a"]', r"extends \['a'\], which is not there"),
+        *(
+            (f'extends = "sou-train-driving"\n{setting}', f"{setting.split()[0]}: expected")
+            for setting in (
+                "max_steps = 0",
+                "epochs = -1",
+                "learning_rate = inf",
+                "adam_beta2 = 1.5",
+                "weight_decay = -1",
+                "max_new_tokens = 0",
+                "max_pixels = 0",
+                'scheduler = "cosine_with_min_lr"',
+                'split = "test"',
+            )
+        ),
     ],
 )
 def test_wrong_recipes_are_told(text, says, tmp_path):
