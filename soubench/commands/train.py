@@ -165,10 +165,15 @@ def _list() -> None:
 
 
 def _show(recipe: object) -> None:
+    import json
     from dataclasses import asdict
 
     settings = asdict(recipe)  # type: ignore[call-overload]  # a Recipe; imported when it runs
     reasons = settings.pop("not_in_paper") or {}
+    settings.pop("name")
     for key, value in settings.items():
+        if value is None:
+            continue
         why = f"    # not in the paper: {reasons[key]}" if key in reasons else ""
-        print(f"{key} = {value!r}{why}")
+        # Numbers, texts and lists are written alike in JSON and TOML.
+        print(f"{key} = {json.dumps(value, ensure_ascii=False)}{why}")

@@ -1,5 +1,7 @@
 """The recipes are those of the papers, and a wrong one is told what is wrong."""
 
+import dataclasses
+
 import pytest
 
 from soubench.builders.errors import TrainError
@@ -117,3 +119,13 @@ def test_unknown_names_and_missing_answers(capsys):
     assert "--out DIR" in capsys.readouterr().err
     assert main(["train", "sou-train-driving", "--show"]) == 0
     assert "not in the paper" in capsys.readouterr().out
+
+
+def test_a_recipe_that_is_shown_is_one_that_can_be_given(capsys, tmp_path):
+    assert main(["train", "shapes-minicpm-v-tuple-x1_5", "--show"]) == 0
+    path = tmp_path / "shown.toml"
+    path.write_text(capsys.readouterr().out)
+    shown, known = load_recipe(str(path)), load_recipe("shapes-minicpm-v-tuple-x1_5")
+    for field in dataclasses.fields(known):
+        if field.name not in ("name", "not_in_paper"):
+            assert getattr(shown, field.name) == getattr(known, field.name)
