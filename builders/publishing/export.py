@@ -22,7 +22,7 @@ from datasets.naming import filenames_for_dataset_split
 
 from soubench.builders.errors import PublishError
 from soubench.builders.images import inspect_picture, load_picture, pixels_digest
-from soubench.builders.publishing.card_examples import write_examples
+from soubench.builders.publishing.card_examples import write_examples, write_leaf_examples
 from soubench.builders.publishing.dataset_cache import build_folder, builds_in
 from soubench.builders.publishing.export_folder import (
     SECTION,
@@ -46,6 +46,7 @@ from soubench.builders.publishing.picture_parquet import (
     write_pictures,
 )
 from soubench.builders.publishing.picture_rights import left_out_name, rights_of
+from soubench.builders.rrs.report import EXAMPLES_HEADING
 from soubench.builders.rrs.taxonomy import ALL, SUB_DIMENSIONS
 
 SCRIPTS_PACKAGE = "soubench.dataset_scripts"
@@ -532,7 +533,6 @@ def _write_papers(
         body = body.replace(f"![{path.stem}](sheets/{path.name})", "not included")
     if configs:
         body = f"{_about_part(body, manifest)}\n"
-    parts = [body.rstrip("\n"), "\n".join(SECTION)]
     shown = [
         of.tables()
         for _, of in sorted(
@@ -540,8 +540,14 @@ def _write_papers(
         )
     ]
     allowed = sum(not s.withheld for s in manifest.sets)
-    if "image" in info.features and any(view.column == "task" for view in manifest.views):
-        parts.append(write_examples(target, shown[:allowed], shown[allowed:]))
+    examples = []
+    if "images" in info.features:
+        # Those without pictures make way.
+        body = re.sub(rf"^{EXAMPLES_HEADING}\n.*?(?=^#)", "", body, flags=re.DOTALL | re.MULTILINE)
+        examples.append(write_leaf_examples(target, shown[:allowed], shown[allowed:]))
+    elif "image" in info.features and any(view.column == "task" for view in manifest.views):
+        examples.append(write_examples(target, shown[:allowed], shown[allowed:]))
+    parts = [body.rstrip("\n"), "\n".join(SECTION), *examples]
     notes = _script_file(name, "RELEASE_NOTES.md") or _script_file("detection", "RELEASE_NOTES.md")
     if notes:
         (target / "RELEASE_NOTES.md").write_text(notes, encoding="utf-8")

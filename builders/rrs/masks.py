@@ -4,7 +4,9 @@ import json
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 from pycocotools import mask as coco_mask
 
 from soubench.builders.sources.coco import read_segmentation
@@ -69,3 +71,10 @@ def mask_json(encoded: Encoded) -> str:
     counts = encoded["counts"]
     text = counts.decode("ascii") if isinstance(counts, bytes) else str(counts)
     return json.dumps({"size": list(encoded["size"]), "counts": text})
+
+
+def mask_pixels(text: str) -> NDArray[np.bool_]:
+    """Return the mask that a row carries, see `mask_json`, as ``(height, width)``."""
+    runs = json.loads(text)
+    pixels: NDArray[np.uint8] = coco_mask.decode(runs | {"counts": runs["counts"].encode("ascii")})
+    return pixels.astype(np.bool_)

@@ -8,12 +8,15 @@ from typing import Any
 
 import PIL
 
+from soubench.builders.rrs.blind import blind_baselines
 from soubench.builders.rrs.build import LETTERS, Row, RrsBuild
 from soubench.builders.rrs.taxonomy import LEAF_TASKS, SCORINGS, SUB_DIMENSIONS, Task
 
 TERMS_SHOWN = 20
 MESSAGES_SHOWN = 10
 ANSWER_SHOWN = 100
+EXAMPLES_HEADING = "### Examples"
+"""Heads the examples without pictures, which an export replaces."""
 STOP_WORDS = frozenset(
     re.findall(
         "[a-z]+",
@@ -87,8 +90,9 @@ def report(result: RrsBuild) -> dict[str, Any]:
         the model or null; ``records``: read, used, left out by reason, and ``bad``, each with its
         record, reason and message; ``sources``: the reports of label sets; ``tasks``: per leaf task
         rows, answer types and what could not be asked, by reason; ``answers``: letters and yes or
-        no; ``formats``, ``terms``, ``lengths``: the statistics of the paper's Fig. 2;
-        ``corruptions``: kind -> severity -> rows; ``distractor_counts``; ``pools``;
+        no; ``blind_baselines``: leaf task -> baseline -> expected right answers and rows, empty
+        where none is measured; ``formats``, ``terms``, ``lengths``: the statistics of the paper's
+        Fig. 2; ``corruptions``: kind -> severity -> rows; ``distractor_counts``; ``pools``;
         ``human_verified`` rows; ``licenses`` and ``origins`` of pictures, and
         ``source_licenses``: origin -> licence (empty where none is stated) -> records;
         ``examples``: leaf task -> its first row's ``id``, ``question``, ``options`` and ``answer``.
@@ -134,6 +138,11 @@ def report(result: RrsBuild) -> dict[str, Any]:
         "answers": {
             "letters": _counted(row.answer for row in rows if row.options),
             "yes_no": _counted(row.answer for row in rows if row.draft.answer_type == "yes_no"),
+        },
+        "blind_baselines": {
+            task.value: {b.name: [b.right, b.n] for b in blind_baselines(of)}
+            for task, of in by_task.items()
+            if of
         },
         "formats": _formats(rows),
         "terms": _terms(rows),
@@ -238,6 +247,11 @@ def report_text(data: Mapping[str, Any]) -> str:
     letters = "  ".join(f"{k} {n}" for k, n in data["answers"]["letters"].items())
     yes_no = "  ".join(f"{k} {n}" for k, n in data["answers"]["yes_no"].items())
     lines.append(f"right answers: {letters}  {yes_no}".rstrip())
+    lines.append("blind baselines, accuracy in % (VG: IoU above 0.5):")
+    for code, baselines in data["blind_baselines"].items():
+        of = data["tasks"][code]["rows"]
+        cells = [f"{name} {_accuracy(counts, of)}" for name, counts in baselines.items()]
+        lines.append(f"{code:<6}{'  '.join(cells) or 'not measured'}")
     for said, counts in (
         ("smaller cuts than the rule, for want of options", "cut_smaller_than_the_rule"),
         (f"fewer than {data['ways']} options", "fewer_options"),
@@ -287,6 +301,8 @@ def card_text(data: Mapping[str, Any]) -> str:
         "",
         _distractors_text(data),
         "",
+        *_baseline_table(data),
+        "",
         "### Questions",
         "",
         "| words per | texts | mean | median | most |",
@@ -298,7 +314,7 @@ def card_text(data: Mapping[str, Any]) -> str:
         "",
         "Most frequent terms: " + ", ".join(f"{w} {n}" for w, n in data["terms"].items()) + ".",
         "",
-        "### Examples",
+        EXAMPLES_HEADING,
         "",
         "| task | row | question | options | answer |",
         "|---|---|---|---|---|",
@@ -342,6 +358,37 @@ def card_text(data: Mapping[str, Any]) -> str:
         told = ", ".join(f"{t} {n}" for t, n in counts["fewer_options"].items())
         lines += ["", f"With fewer than {data['ways']} options, as their pools are small: {told}."]
     return "\n".join(lines)
+
+
+def _baseline_table(data: Mapping[str, Any]) -> list[str]:
+    """Return what can be scored without looking, as Markdown."""
+    measured = {task: found for task, found in data["blind_baselines"].items() if found}
+    names = list(dict.fromkeys(name for found in measured.values() for name in found))
+    lines = ["### Blind baselines, accuracy in %"]
+    if measured:
+        lines += ["", f"| task | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for task, found in measured.items():
+        rows = data["tasks"][task]["rows"]
+        cells = (_accuracy(found[name], rows) if name in found else "" for name in names)
+        lines.append(f"| {task} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        "What can be scored without looking: the most frequent letter, the longest option, the "
+        "most common right answer of the task, of numbers the smallest, the one nearest to the "
+        "median right answer and the largest, and for VG a box over the middle half of the "
+        "picture, right above an IoU of 0.5. Ties count as chance. Where a baseline can answer "
+        "only some rows of a task, their number stands behind it.",
+    ]
+    without = [task for task in data["blind_baselines"] if task not in measured]
+    if without:
+        lines += ["", f"Not measured: {', '.join(without)}, whose answers are texts or masks."]
+    return lines
+
+
+def _accuracy(counts: Sequence[float], rows: int) -> str:
+    """Return the share of right answers in %, and of how many rows unless of all."""
+    right, n = counts
+    return f"{100 * right / n:.1f}" + (f" of {n}" if n != rows else "")
 
 
 def _example_line(task: str, shown: Mapping[str, Any]) -> str:

@@ -58,19 +58,24 @@ def blind_baselines(questions: Sequence[Question], letters: Sequence[int]) -> li
     constant = Counter(letters)
     baselines = [Baseline("constant-letter", max(constant[i] for i in range(len(LETTERS))), n)]
     for name, score in scores.items():
-        right = sum(_hit(q, [score(o) for o in q.options(0)]) for q in questions)
+        right = sum(chance_of_best([score(o) for o in q.options(0)], 0) for q in questions)
         baselines.append(Baseline(name, right, n))
     if task is Task.OL:
-        right = sum(_hit(q, _overlap(q)) for q in questions)
+        right = sum(chance_of_best(_overlap(q), 0) for q in questions)
         baselines.append(Baseline(PICTURE_BASELINE, right, n))
     return baselines
 
 
-def _hit(question: Question, scores: Sequence[float]) -> float:
-    """Return the chance that the best-scored option is the right one, which comes first."""
+def chance_of_best(scores: Sequence[float], right: int) -> float:
+    """Return the chance that the best-scored option is the right one.
+
+    Args:
+        scores: Score of each option.
+        right: Index of the right option.
+    """
     best = max(scores)
     ties = sum(score == best for score in scores)
-    return 1 / ties if scores[0] == best else 0.0
+    return 1 / ties if scores[right] == best else 0.0
 
 
 def _overlap(question: Question) -> list[float]:

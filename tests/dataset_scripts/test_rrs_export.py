@@ -2,20 +2,23 @@
 
 import copy
 import json
+import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 from PIL import Image
+from pycocotools import mask as coco_mask
 
 from soubench.builders.demo_rrs import write_demo_records
 from soubench.builders.publishing.export import NAME_FEATURES
-from soubench.builders.rrs.taxonomy import configs
+from soubench.builders.rrs.taxonomy import Task, configs
 from soubench.cli import main
 from soubench.dataset_scripts.rrs.rrs import FEATURES
 
@@ -141,6 +144,43 @@ def test_a_source_of_which_some_records_state_no_license_is_told_with_their_numb
     flags = ["--to=lmms-eval", "--config=su"]
     assert main(["export", "rrs", str(tmp_path / "tool"), *flags]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_the_card_shows_a_picture_of_each_task_with_the_answer_in_red(home):
+    card = (home / "full" / "README.md").read_text()
+    rows = {row["id"]: row for row in load_dataset("rrs", "all", split="test")}
+    shown = re.findall(r"^### (\w+), [^`]+, `([^`]+)`\n\n!\[\1\]\((.+)\)$", card, re.MULTILINE)
+    assert [task for task, *_ in shown] == [task.value for task in Task]
+    assert card.count("## Examples") == 1
+    for task, row_id, path in shown:
+        row = rows[row_id]
+        assert row["task"] == task
+        with Image.open(home / "full" / path) as image:
+            pixels = np.asarray(image.convert("RGB")).astype(int)
+        width = row["size_hw"][1]
+        assert pixels.shape[1] == 640
+        if task in ("VG", "OR"):
+            # The top edge of the right box, or of what is covered.
+            boxes = [row["box_xyxy"]] if task == "VG" else row["evidence"]["occluded_xyxy"]
+            x1, y1, x2, _ = np.asarray(boxes[0]) * (640 / width)
+            assert (pixels[round(y1) + 1, round((x1 + x2) / 2)] - (255, 0, 0)).max() < 60
+        if task == "RS":
+            runs = json.loads(row["mask_rle"])
+            mask = coco_mask.decode(runs | {"counts": runs["counts"].encode()}).astype(bool)
+            assert mask.shape == pixels.shape[:2]
+            plain_pixels = np.asarray(row["images"][0].convert("RGB")).astype(int)
+            redder = (pixels - plain_pixels)[..., 0] > 40
+            assert redder[mask].mean() > 0.7
+            assert redder[~mask].mean() < 0.01
+
+
+def test_the_card_shows_words_alone_where_no_picture_may_be_shown(home, tmp_path):
+    assert main(["export", "rrs", str(tmp_path / "none"), "--pictures=none"]) == 0
+    assert not (tmp_path / "none" / "examples").exists()
+    card = (tmp_path / "none" / "README.md").read_text()
+    assert card.count("The picture itself stays with its source.") == len(Task)
+    assert "](examples/" not in card
+    assert "> What type of scene does this image show?" in card
 
 
 def test_attach_refuses_a_picture_that_was_changed(home, tmp_path, capsys):

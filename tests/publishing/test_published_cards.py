@@ -42,6 +42,10 @@ def test_the_card_says_what_is_there(name, hub, client, pushed):
     if name == "sou-vqa":
         assert len(pictures) == 6
         assert "constant letter" in body
+    if name == "rrs":
+        assert len(pictures) == 21
+        assert body.count("## Examples") == 1
+        assert "Blind baselines" in body
 
 
 def test_the_snippets_of_the_cards_run_from_a_clean_home(hub, pushed, tmp_path):
