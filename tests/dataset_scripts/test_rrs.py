@@ -215,6 +215,19 @@ def test_card_tells_of_this_build(cache):
     assert "CC0-1.0" in card.text
     assert "SDFS was not used" in card.text
     assert sum(report["formats"].values()) == report["rows"]
+    text = (home_of(cache) / "report.txt").read_text()
+    for task in Task:
+        baselines = report["blind_baselines"][task]
+        assert (not baselines) == (task in (Task.IC, Task.RS))
+    right, n = report["blind_baselines"]["HD"]["constant-yes"]
+    assert [right, n] == [
+        sum(row["answer"] == "yes" for row in rows_of(cache, "hd")),
+        len(rows_of(cache, "hd")),
+    ]
+    line = next(li for li in card.text.splitlines() if li.startswith("| HD | "))
+    assert f" {100 * right / n:.1f} |" in line
+    assert f"constant-yes {100 * right / n:.1f}" in text
+    assert "Not measured: IC, RS" in card.text
     first = {row["task"]: row for row in reversed(rows_of(cache))}
     for task, row in first.items():
         (line,) = [
