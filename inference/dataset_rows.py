@@ -188,7 +188,7 @@ def _choose_split(
         split = names[0] if len(names) == 1 else EVALUATION_SPLIT
     if split not in names:
         raise RunError(
-            f"{dataset}, {config}: there is no split {split!r}. Give --split one of "
+            f"{dataset}, {config}: there is no split {split!r}. Choose one of "
             f"{', '.join(names) or '(there is none)'}."
         )
     with quiet_datasets():

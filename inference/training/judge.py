@@ -35,7 +35,8 @@ def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
         return measures[0]
     found = next((measure for measure in measures if measure.name == metric), None)
     if found is None:
-        named = ", ".join((measures[0].metric, *(measure.name for measure in measures)))
+        names = (measures[0].metric, *(measure.name for measure in measures))
+        named = ", ".join(dict.fromkeys(names))
         raise TrainError(f"metric: expected one of {named} for these rows, got {metric!r}.")
     return found
 

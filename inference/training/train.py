@@ -12,7 +12,7 @@ In the output folder::
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from math import inf
@@ -102,7 +102,10 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         RunError: There is no such dataset, config or split.
     """
     _check_report_to(options.report_to)
-    processor = _load_processor(recipe)
+    processor, has_limit = _load_processor(recipe)
+    if not has_limit:
+        # It makes all pictures of one size, whatever they had.
+        recipe = replace(recipe, max_pixels=None)
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
     described = settings(recipe, options, rows)
     _check_folder(options.out, described, (*MAY_DIFFER, "lora_targets"))
@@ -212,7 +215,8 @@ def _from_pretrained(kind: Any, recipe: Recipe, **options: Any) -> Any:  # noqa:
         ) from error
 
 
-def _load_processor(recipe: Recipe) -> Any:  # noqa: ANN401
+def _load_processor(recipe: Recipe) -> tuple[Any, bool]:
+    """Return the processor, with the recipe's limit of pixels if it has such a thing."""
     processor = _from_pretrained(hf.AutoProcessor, recipe)
     if getattr(processor, "chat_template", None) is None:
         raise TrainError(
@@ -220,9 +224,9 @@ def _load_processor(recipe: Recipe) -> Any:  # noqa: ANN401
             "conversation is written. Save a copy of the model whose processor has one "
             "(processor.chat_template), and give its folder with --model."
         )
-    if recipe.max_pixels is not None:
-        limit_pixels(processor.image_processor, recipe.max_pixels)
-    return processor
+    if recipe.max_pixels is None:
+        return processor, True
+    return processor, limit_pixels(processor.image_processor, recipe.max_pixels)
 
 
 def _load_model(recipe: Recipe) -> Any:  # noqa: ANN401
@@ -399,7 +403,7 @@ def _last_checkpoint(out: Path) -> str | None:
 
 def _merge(recipe: Recipe, out: Path, step: int) -> None:
     """Merge a checkpoint into the model and save it whole, or not at all."""
-    model, processor = _load_model(recipe), _load_processor(recipe)
+    model, (processor, _) = _load_model(recipe), _load_processor(recipe)
     merged = PeftModel.from_pretrained(model, str(_checkpoint(out, step))).merge_and_unload()
     incomplete = out / f"{MERGED}.incomplete"
     # Left by a run that was stopped here.

@@ -107,6 +107,8 @@ def _train(args: argparse.Namespace) -> None:
             mark = "  <- chosen" if step == result["chosen"] else ""
             mark = "  (before training)" if step == 0 else mark
             print(f"step {step}: {result['measure']} {shown} on held-out rows{mark}")
+        if not result["held_out"]:
+            print("Nothing is held out (held_out = 0, or one group): the last checkpoint counts")
         print(f"{result['steps']} steps; checkpoint {result['chosen']} is chosen")
         if result["merged"]:
             print(f"Merged model: {result['merged']}")

@@ -79,7 +79,7 @@ def test_moved_pictures_are_noticed(built, tmp_path):
     [
         ("sou-vqa", "aerial", None, "configs that are built .*a-visdrone-ce.*got 'aerial'"),
         ("sou-vqa", None, None, "none was given"),
-        ("sou-vqa", "a-visdrone", "train", "no split 'train'. Give --split one of test"),
+        ("sou-vqa", "a-visdrone", "train", "no split 'train'. Choose one of test"),
         ("sou-vqaa", "aerial", None, "found none. Build it"),
         ("./sou-vqa", "aerial", None, "there is no such folder"),
     ],
