@@ -46,15 +46,14 @@ def judge(
     processor: Any,  # noqa: ANN401
     rows: datasets.Dataset,
     recipe: Recipe,
-    *,
-    batch_size: int = 4,
 ) -> Measures:
-    """Let a model answer rows greedily, and score what it says.
+    """Let a model answer rows greedily, as many at a time as it trains on, and score them.
 
     Raises:
         RunError: The metric is not installed.
     """
-    return score(rows, list(_replies(model, processor, rows, recipe.max_new_tokens, batch_size)))
+    replies = _replies(model, processor, rows, recipe.max_new_tokens, recipe.per_device_batch)
+    return score(rows, list(replies))
 
 
 def score(rows: datasets.Dataset, replies: Sequence[str]) -> Measures:

@@ -75,16 +75,24 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
             f"{recipe.dataset}: expected a column image or images; there are "
             f"{', '.join(sorted(columns))}."
         )
+    for name in columns & set(PICTURE_COLUMNS):
+        kind = rows.features[name]
+        if not isinstance(getattr(kind, "feature", kind), datasets.Image):
+            raise TrainError(
+                f"{recipe.dataset}: expected the column {name} as datasets.Image, or a list of "
+                f"them; got {kind}. Cast it: rows.cast_column({name!r}, datasets.Image())."
+            )
     if not len(rows):
         raise TrainError(f"{recipe.dataset}, {recipe.config}, {recipe.split}: there are no rows.")
     if {"prompt", "completion"} <= columns:
-        for name in ("prompt", "completion"):
-            turns = rows.select_columns([name])[0][name]
-            if not isinstance(turns, list) or not all(_is_turn(turn) for turn in turns):
-                raise TrainError(
-                    f"{recipe.dataset}: expected the column {name} as a list of turns with role "
-                    f"and content, both texts; the first row has {turns!r:.80}."
-                )
+        for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
+            for name, turns in row.items():
+                if not turns or not isinstance(turns, list) or not all(map(_is_turn, turns)):
+                    raise TrainError(
+                        f"{recipe.dataset}: expected the column {name} as a list of turns with "
+                        f"role and content, both texts that are not empty; row {i} has "
+                        f"{turns!r:.80}."
+                    )
         return rows
     if {"question", "target"} <= columns:
         return rows.map(_conversation, input_columns=["question", "target"], desc="conversations")
@@ -95,9 +103,29 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
 
 
 def _is_turn(turn: object) -> bool:
-    return isinstance(turn, dict) and all(
-        isinstance(turn.get(key), str) for key in ("role", "content")
+    if not isinstance(turn, dict) or not isinstance(turn.get("content"), str):
+        return False
+    return turn.get("role") == "system" or (
+        isinstance(turn.get("role"), str) and bool(turn["content"].strip())
     )
+
+
+def refuse_placeholder(rows: datasets.Dataset, token: str | None) -> None:
+    """Refuse texts with a model's own mark of where a picture goes: it would look for one more.
+
+    Raises:
+        TrainError: The first row that has it.
+    """
+    if not token:
+        return
+    for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
+        for name, turns in row.items():
+            if any(token in turn["content"] for turn in turns):
+                raise TrainError(
+                    f"the column {name} of row {i} has {token!r} in its text, which this model "
+                    "takes for the place of a picture. Take it out: pictures go before the first "
+                    "text of the user."
+                )
 
 
 def _conversation(question: str, target: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from soubench.inference.training.judge import Measures, judge, measure_of
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
 from soubench.inference.training.recipe import Recipe
-from soubench.inference.training.rows import TrainingRows, training_rows
+from soubench.inference.training.rows import TrainingRows, refuse_placeholder, training_rows
 
 SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.json"
@@ -107,6 +107,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         # It makes all pictures of one size, whatever they had.
         recipe = replace(recipe, max_pixels=None)
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
+    refuse_placeholder(rows.train, getattr(processor, "image_token", None))
     described = settings(recipe, options, rows)
     _check_folder(options.out, described, (*MAY_DIFFER, "lora_targets"))
     done = _finished(options)
@@ -289,6 +290,7 @@ def settings(recipe: Recipe, options: TrainOptions, rows: TrainingRows) -> dict[
         "dataset": {"source": rows.source, "fingerprint": rows.fingerprint},
         "rows": {"train": len(rows.train), "held_out": len(rows.held_out)},
         "seed": options.seed,
+        "held_out_rows": options.held_out_rows,
         "libraries": {
             name: version(name)
             for name in ("torch", "transformers", "trl", "peft", "accelerate", "datasets")

@@ -4,15 +4,17 @@ import math
 
 import datasets
 import pytest
+from PIL import Image
 
 from soubench.builders.demo_scenes import write_demo_source
+from soubench.builders.errors import TrainError
 from soubench.builders.sou.build import BuildOptions
 from soubench.dataset_scripts.sou_train.sou_train import build_sou_train
 from soubench.inference.chat import messages
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import question_of
 from soubench.inference.training.recipe import load_recipe
-from soubench.inference.training.rows import training_rows
+from soubench.inference.training.rows import refuse_placeholder, training_rows
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +66,51 @@ def test_groups_are_held_out_whole_and_by_seed(sou_train):
     ]
     assert not digests[0] & digests[1]
     assert rows[0].train.column_names == ["image", "prompt", "completion"]
+
+
+def rows_of_a_user(folder, prompt, completion, image):
+    """A folder that load_dataset reads, with one good row and the given one."""
+    good = [{"role": "user", "content": "How many?"}], [{"role": "assistant", "content": "2"}]
+    picture = Image.new("RGB", (8, 8))
+    table = {
+        "id": ["a", "b"],
+        "image": [picture, picture] if image is None else [image, image],
+        "prompt": [good[0], prompt],
+        "completion": [good[1], completion],
+    }
+    datasets.Dataset.from_dict(table).to_parquet(folder / "train.parquet")
+    settings = {"dataset": str(folder), "config": "default", "held_out": 0.0}
+    return load_recipe("sou-train-visdrone").changed(**settings)
+
+
+USER = [{"role": "user", "content": "How many?"}]
+TWO = [{"role": "assistant", "content": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "image", "says"),
+    [
+        pytest.param(None, TWO, None, "column prompt .* row 1 has None", id="no prompt"),
+        pytest.param(USER, None, None, "column completion .* row 1 has None", id="no completion"),
+        pytest.param(
+            USER,
+            [{"role": "assistant", "content": " "}],
+            None,
+            "column completion .* row 1",
+            id="empty completion",
+        ),
+        pytest.param(USER, TWO, "a.png", r"column image as datasets\.Image", id="image as text"),
+    ],
+)
+def test_rows_that_cannot_be_trained_on_are_named(prompt, completion, image, says, tmp_path):
+    recipe = rows_of_a_user(tmp_path, prompt, completion, image)
+    with pytest.raises(TrainError, match=says):
+        training_rows(recipe, system_role=True)
+
+
+def test_a_models_own_mark_of_a_picture_is_no_text(tmp_path):
+    marked = [{"role": "user", "content": "<image>How many?"}]
+    rows = training_rows(rows_of_a_user(tmp_path, marked, TWO, None), system_role=True).train
+    refuse_placeholder(rows, "<|image_pad|>")
+    with pytest.raises(TrainError, match="prompt of row 1 has '<image>'"):
+        refuse_placeholder(rows, "<image>")
