@@ -317,7 +317,10 @@ def said(error: Exception) -> str:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Say whether a device's memory was too small; not every back end of torch has the class."""
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+    said = str(error).lower()
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in said for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )
 
 
 def has_system_role(processor: Any) -> bool:  # noqa: ANN401  # transformers: no types

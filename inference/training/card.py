@@ -16,7 +16,7 @@ from soubench.inference.scores import SCORINGS, Measure
 from soubench.inference.training.lora_targets import part_of
 
 MEASURES: Mapping[str, Measure] = {m.name: m for s in SCORINGS.values() for m in s.measures}
-LEFT_OUT = ("name", "not_in_paper")
+LEFT_OUT = ("name", "not_in_paper", "substitute_for")
 """What the table of settings does not show."""
 
 
@@ -100,9 +100,9 @@ def _body(settings: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[st
     yield "| setting | value | from |\n|---|---|---|"
     reasons = recipe["not_in_paper"]
     for name, value in recipe.items():
-        if name in LEFT_OUT or value is None or value in ("", []):
+        if name in LEFT_OUT or value is None or value == "":
             continue
-        shown = ", ".join(value) if isinstance(value, list) else str(value)
+        shown = (", ".join(value) or "none") if isinstance(value, list) else str(value)
         # Not everybody's folders.
         shown = Path(shown).name if name in ("model", "dataset") else shown
         why = f"not in the paper: {reasons[name]}" if name in reasons else "the paper"

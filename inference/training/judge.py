@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import transformers
 
-from soubench.builders.errors import TrainError
+from soubench.builders.errors import RunError, TrainError
 from soubench.inference.questions import PICTURE_COLUMNS, question_of
 from soubench.inference.run_folder import Reply
 from soubench.inference.scores import SCORINGS, Asked, Measure, Settings, kind_of
@@ -30,7 +30,14 @@ def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
         TrainError: These rows have no such number.
     """
     row = _light(rows)[0]
-    measures = SCORINGS[kind_of(question_of(row), row)].measures
+    try:
+        question = question_of(row)
+    except RunError as error:
+        raise TrainError(
+            "held-out rows are judged by their question and answer, and these have none. Train "
+            f"without judging, with held_out = 0 in the recipe, or add the columns: {error}"
+        ) from error
+    measures = SCORINGS[kind_of(question, row)].measures
     if metric == measures[0].metric:
         return measures[0]
     found = next((measure for measure in measures if measure.name == metric), None)

@@ -98,6 +98,8 @@ class Recipe:
         reasons = dict(self.not_in_paper or {}) | dict.fromkeys(changes, "set for this run")
         if "max_steps" in changes:
             changes["epochs"] = None
+        if "model" in changes:
+            changes["substitute_for"] = ""
         if changes:
             changes["not_in_paper"] = reasons
         recipe = replace(self, **changes)
@@ -114,11 +116,16 @@ class Recipe:
             raise TrainError(f"parts: expected one of {', '.join(PARTS)}, got {parts!r}.")
         vision = self.vision or ("attention",)
         language = self.language or ("attention",)
-        return replace(
+        found = replace(
             self,
             vision=vision if parts != "language" else (),
             language=language if parts != "vision" else (),
         )
+        changed = [k for k in ("vision", "language") if getattr(found, k) != getattr(self, k)]
+        reasons = dict.fromkeys(changed, f"set for this run: trained is {parts}")
+        if not reasons:
+            return found
+        return replace(found, not_in_paper=dict(self.not_in_paper or {}) | reasons)
 
 
 def recipe_names() -> list[str]:

@@ -147,9 +147,9 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             raise
         raise TrainError(
             f"{recipe.name}: the device's memory is too small for per_device_batch = "
-            f"{recipe.per_device_batch} and max_pixels = {recipe.max_pixels or 'the processor`s'}. "
-            "Lower one of them (effective_batch keeps the step's rows the same), or choose a "
-            "smaller model."
+            f"{recipe.per_device_batch} and max_pixels = {recipe.max_pixels or '(not set)'}. "
+            "Lower one of them (effective_batch keeps the step's rows the same), lower "
+            "max_new_tokens if it was held-out rows that were judged, or choose a smaller model."
         ) from error
     logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     trainer.accelerator.wait_for_everyone()
@@ -252,6 +252,12 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
             "GPU (torchrun --nproc_per_node N -m soubench train ..), or let it see one GPU "
             "(CUDA_VISIBLE_DEVICES=0)."
         )
+    if recipe.held_out and _is_sharded():
+        raise TrainError(
+            "FSDP and ZeRO-3 divide the model among the processes, and judging held-out rows asks "
+            "the whole of it. Set held_out = 0 in the recipe, or share rows only (torchrun, "
+            "accelerate launch --multi_gpu, ZeRO-1 or 2)."
+        )
     steps_per_epoch = max(1, -(-n // recipe.effective_batch))
     total = recipe.max_steps or max(1, round((recipe.epochs or 1) * steps_per_epoch))
     on_gpu = torch.cuda.is_available()
@@ -278,6 +284,15 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
         seed=options.seed,
         data_seed=options.seed,
         disable_tqdm=False,
+    )
+
+
+def _is_sharded() -> bool:
+    """Say whether ``accelerate launch`` was told to divide the model."""
+    told = os.environ.get
+    zero_3 = told("ACCELERATE_DEEPSPEED_ZERO_STAGE") == "3"
+    return told("ACCELERATE_USE_FSDP", "").lower() == "true" or (
+        told("ACCELERATE_USE_DEEPSPEED", "").lower() == "true" and zero_3
     )
 
 

@@ -87,7 +87,10 @@ def _train(args: argparse.Namespace) -> None:
         return
     if args.recipe is None:
         raise TrainError("Which recipe? soubench train --list names them.")
-    recipe = load_recipe(args.recipe)
+    recipe = overridden(load_recipe(args.recipe), args)
+    recipe = recipe.changed(config=args.config, numeric_scale=args.numeric_scale)
+    if args.parts:
+        recipe = recipe.training(args.parts)
     if args.show:
         _show(recipe)
         return
@@ -96,9 +99,6 @@ def _train(args: argparse.Namespace) -> None:
     require_libraries()
     from soubench.inference.training.train import train
 
-    recipe = overridden(recipe, args).changed(config=args.config, numeric_scale=args.numeric_scale)
-    if args.parts:
-        recipe = recipe.training(args.parts)
     result = train(recipe, train_options(args, args.out.expanduser().resolve(), merge=args.merge))
     if int(os.environ.get("RANK", "0")) == 0:
         for step, measures in result["held_out"].items():

@@ -129,3 +129,14 @@ def test_a_recipe_that_is_shown_is_one_that_can_be_given(capsys, tmp_path):
     for field in dataclasses.fields(known):
         if field.name not in ("name", "not_in_paper"):
             assert getattr(shown, field.name) == getattr(known, field.name)
+
+
+def test_what_is_changed_for_a_run_is_marked_as_such(capsys):
+    recipe = load_recipe("shapes-minicpm-v-sentence")
+    assert recipe.substitute_for
+    assert recipe.changed(model="some/other").substitute_for == ""
+    only = recipe.training("language")
+    assert only.not_in_paper["vision"] == "set for this run: trained is language"
+    assert only.not_in_paper["language"] == recipe.not_in_paper["language"]
+    assert main(["train", "shapes-minicpm-v-sentence", "--show", "--parts", "language"]) == 0
+    assert "vision = []    # not in the paper: set for this run" in capsys.readouterr().out

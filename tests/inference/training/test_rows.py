@@ -13,6 +13,7 @@ from soubench.dataset_scripts.sou_train.sou_train import build_sou_train
 from soubench.inference.chat import messages
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import question_of
+from soubench.inference.training.judge import measure_of
 from soubench.inference.training.recipe import load_recipe
 from soubench.inference.training.rows import refuse_placeholder, training_rows
 
@@ -114,3 +115,9 @@ def test_a_models_own_mark_of_a_picture_is_no_text(tmp_path):
     refuse_placeholder(rows, "<|image_pad|>")
     with pytest.raises(TrainError, match="prompt of row 1 has '<image>'"):
         refuse_placeholder(rows, "<image>")
+
+
+def test_rows_without_questions_are_trained_on_without_judging(tmp_path):
+    rows = training_rows(rows_of_a_user(tmp_path, USER, TWO, None), system_role=True).train
+    with pytest.raises(TrainError, match="held_out = 0 in the recipe"):
+        measure_of("option_match", rows)
