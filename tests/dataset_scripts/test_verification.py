@@ -202,7 +202,7 @@ def test_cards_and_files_that_do_not_fit_are_seen(exported, tmp_path, capsys):
     card = folder / "README.md"
     card.write_text(card.read_text().replace("all-poi", "all-pio"))
     assert main(["verify", str(folder)]) == 2
-    assert "card: the configs" in capsys.readouterr().out
+    assert "card: configs of export.json" in capsys.readouterr().out
     folder = shutil.copytree(exported["my-set"], tmp_path / "b")
     shutil.copy(folder / SET, folder / "data/val/stray.parquet")
     assert main(["verify", str(folder)]) == 2
@@ -213,7 +213,7 @@ def test_cards_and_files_that_do_not_fit_are_seen(exported, tmp_path, capsys):
         (folder / damaged).write_bytes(b"{")
         assert main(["verify", str(folder)]) == 2
         said = capsys.readouterr()
-        seen = "damaged" in said.out or "card: the configs" in said.out
+        seen = "damaged" in said.out or "card: configs of export.json" in said.out
         assert damaged != SET or "bytes, there are 1" in said.out
         assert seen or "no folder made by soubench export" in said.err
     folder = shutil.copytree(exported["my-set"], tmp_path / "d")
