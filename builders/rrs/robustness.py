@@ -107,7 +107,8 @@ def plan(
             planned.append(Planned(task, pool[0], Corruption(kind, severity, file, seed=seed)))
             continue
         for i in pool:
-            boxes = must_be_seen(drafts[i].evidence, hide_evidence=hide_evidence)
+            evidence = drafts[_proof_of(i, drafts)].evidence
+            boxes = must_be_seen(evidence, hide_evidence=hide_evidence)
             found = None if boxes is None else place_occlusion(size_wh, severity, boxes, rng)
             if found is not None:
                 corruption = Corruption(OCCLUSION, severity, file, rectangles=found)
@@ -137,6 +138,20 @@ def corruption_of(row: Mapping[str, Any], key: tuple[str, int]) -> Corruption:
         _noise_seed(row["source"], row["id"], key),
         tuple((x1, y1, x2, y2) for x1, y1, x2, y2 in rectangles),
     )
+
+
+def _proof_of(i: int, drafts: Sequence[Draft]) -> int:
+    """Return whose evidence is spared: of a question for what is absent, that of its partner.
+
+    Nothing has to be seen for a "no". Its picture must not be the easier one to cover, or there
+    would be more of them, and "no" a good guess.
+    """
+    if drafts[i].answer != "no":
+        return i
+    same = [j for j, draft in enumerate(drafts) if draft.task is drafts[i].task]
+    yes, no = ([j for j in same if drafts[j].answer == answer] for answer in ("yes", "no"))
+    place = no.index(i)
+    return yes[place] if place < len(yes) else i
 
 
 def must_be_seen(

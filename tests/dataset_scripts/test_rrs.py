@@ -292,3 +292,25 @@ def test_ways_sets_the_number_of_options(records, ways, tmp_path):
         assert sizes[task] == {ways}
     # Four axes, four seasons: there is no fifth.
     assert sizes["API"] == {min(ways, 4)}
+
+
+def test_covered_pictures_answer_no_as_readily_as_yes(cache):
+    """What is asked about must stay in sight, also where the answer is that another is not there."""
+    rows = rows_of(cache)
+    claims = {}
+    for row in rows:
+        if row["task"] == "OE":
+            record = row["id"].rpartition("/")[0]
+            claims.setdefault((record, row["answer"]), []).append(row)
+    covered = [row for row in rows if row["task"] == "OR" and row["answer"] == "no"]
+    assert covered
+    for row in covered:
+        record = row["id"].rpartition("/")[0]
+        place = [no["id"] for no in claims[record, "no"]].index(row["clean_id"])
+        for box in claims[record, "yes"][place]["evidence"]["boxes_xyxy"]:
+            x1, y1, x2, y2 = box
+            hidden = sum(
+                max(0, min(x2, c) - max(x1, a)) * max(0, min(y2, d) - max(y1, b))
+                for a, b, c, d in row["evidence"]["occluded_xyxy"]
+            )
+            assert hidden <= (x2 - x1) * (y2 - y1) / 2
