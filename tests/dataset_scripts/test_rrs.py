@@ -295,7 +295,7 @@ def test_ways_sets_the_number_of_options(records, ways, tmp_path):
 
 
 def test_covered_pictures_answer_no_as_readily_as_yes(cache):
-    """What is asked about must stay in sight, also where the answer is that another is not there."""
+    """What "yes" rests on stays in sight, and as much of the picture of its "no"."""
     rows = rows_of(cache)
     claims = {}
     for row in rows:
