@@ -51,6 +51,8 @@ MERGED = "merged"
 CARD_FILE = "README.md"
 CHECKPOINTS = 10
 HELD_OUT_ROWS = 200
+PREFIX_ATTENTION = frozenset({"paligemma"})
+"""Models that need to be told which tokens are the reply (``token_type_ids``)."""
 MAY_DIFFER = ("libraries",)
 """What need not be the same when a run goes on."""
 JUDGING_TIMEOUT_S = 24 * 3600
@@ -102,6 +104,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         RunError: There is no such dataset, config or split.
     """
     _check_report_to(options.report_to)
+    _refuse_prefix_attention(recipe)
     processor, has_limit = _load_processor(recipe)
     if not has_limit:
         # It makes all pictures of one size, whatever they had.
@@ -214,6 +217,15 @@ def _from_pretrained(kind: Any, recipe: Recipe, **options: Any) -> Any:  # noqa:
             f"{recipe.model}: expected a vision-language model that transformers loads without "
             f"remote code. Choose another with --model. {brief(error, 400)}"
         ) from error
+
+
+def _refuse_prefix_attention(recipe: Recipe) -> None:
+    if _from_pretrained(hf.AutoConfig, recipe).model_type in PREFIX_ATTENTION:
+        raise TrainError(
+            f"{recipe.model}: such a model looks at its whole prompt at once, and TRL does not "
+            "tell it where the reply begins, so the reply would see itself. Train it with another "
+            "tool: soubench export .. --to ms-swift --recipe .."
+        )
 
 
 def _load_processor(recipe: Recipe) -> tuple[Any, bool]:

@@ -17,7 +17,12 @@ from huggingface_hub import ModelCard
 from peft import LoraConfig
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    PaliGemmaConfig,
+    PreTrainedTokenizerFast,
+)
 from trl import SFTConfig, SFTTrainer
 
 from soubench.builders.errors import TrainError
@@ -448,6 +453,13 @@ def test_a_missing_logger_names_its_extra(name, short, tiny_vlm, tmp_path, capsy
 def test_what_does_not_fit_is_told(flags, says, short, tiny_vlm, shapes, tmp_path, capsys):
     assert run(short, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_model_whose_reply_would_see_itself_is_refused(short, tmp_path, capsys):
+    PaliGemmaConfig().save_pretrained(tmp_path / "model")
+    assert run(short, tmp_path / "model", tmp_path / "run") == 2
+    assert "the reply would see itself" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_without_a_chat_template_is_told(short, tiny_vlm, shapes, tmp_path, capsys):
