@@ -1,7 +1,6 @@
 """The openai back end against a server process that misbehaves as it is told."""
 
 import base64
-import importlib.util
 import io
 import json
 import os
@@ -368,10 +367,6 @@ def test_ctrl_c_stops_soon_and_the_run_goes_on(built, stub_server, tmp_path):
     assert told(read_run(tmp_path / "run")[1]) == expected()
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None,
-    reason="transformers serve needs pip install 'transformers[serving]'",
-)
 def test_a_real_server_says_what_the_pipeline_says(built, tiny_vlm, tmp_path):
     model = str(tiny_vlm("llava"))
     with socket.socket() as unused:
