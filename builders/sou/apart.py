@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from soubench.builders.errors import PictureError, SplitError
-from soubench.builders.near_duplicates import FLAT, PictureHash, hash_picture, near_duplicates
+from soubench.builders.errors import SplitError
+from soubench.builders.near_duplicates import FLAT, near_duplicates
+from soubench.builders.overlap import Picture, Shown, hash_shown
 from soubench.builders.parallel import in_order
 from soubench.builders.scene import ReadReport
 from soubench.builders.sou.build import SourceFolder
 from soubench.builders.sou.picture import SouPicture
-from soubench.builders.sou.render import file_digest
 from soubench.builders.sou.subsets import Subset
 from soubench.builders.sources import SOURCES
 
@@ -57,7 +57,7 @@ class ApartFromEvaluation:
         self._folders = evaluation
         self._workers = workers
         self._max_pixels = max_pixels
-        self._known: dict[Path, PictureHash] = {}
+        self._known: dict[Path, Picture] = {}
 
     def by_group(self, subset: Subset, picture: SouPicture) -> str:
         """Return why a picture may not take part going by its group, or nothing."""
@@ -69,13 +69,13 @@ class ApartFromEvaluation:
         evaluation = self._evaluation
         known = self._hashes([p.image_path for p in pictures], subset.name)
         near = set(near_duplicates(_phashes(known), evaluation.hashes)[:, 0].tolist())
-        structured = [i for i, picture in enumerate(known) if picture.phash != FLAT]
+        structured = [i for i, picture in enumerate(known) if _is_structured(picture)]
         near = {structured[i] for i in near}
         reasons: dict[str, str] = {}
         for i, (picture, found) in enumerate(zip(pictures, known, strict=True)):
-            if found.sha256 in evaluation.files:
+            if found.files & evaluation.files:
                 reasons[picture.image_id] = "file_in_evaluation"
-            elif found.pixels_sha256 in evaluation.pixels:
+            elif found.pixels in evaluation.pixels:
                 reasons[picture.image_id] = "pixels_in_evaluation"
             elif i in near:
                 reasons[picture.image_id] = "near_duplicate_in_evaluation"
@@ -84,7 +84,7 @@ class ApartFromEvaluation:
     @cached_property
     def _evaluation(self) -> _Evaluation:
         groups: dict[str, frozenset[str]] = {}
-        known: list[PictureHash] = []
+        known: list[Picture] = []
         for source, folder in self._folders.items():
             report = ReadReport(max_pixels=self._max_pixels)
             try:
@@ -97,18 +97,18 @@ class ApartFromEvaluation:
             groups[source] = frozenset(scene.group_id for scene in scenes)
             known += self._hashes([scene.image_path for scene in scenes], f"{source}, evaluation")
         return _Evaluation(
-            frozenset(found.sha256 for found in known) - {""},
-            frozenset(found.pixels_sha256 for found in known) - {""},
+            frozenset().union(*(found.files for found in known)),
+            frozenset(found.pixels for found in known) - {""},
             _phashes(known),
             groups,
         )
 
-    def _hashes(self, paths: Sequence[Path], name: str) -> list[PictureHash]:
+    def _hashes(self, paths: Sequence[Path], name: str) -> list[Picture]:
         new = [path for path in paths if path not in self._known]
         hashed = tqdm(
             in_order(
-                partial(_hash, max_pixels=self._max_pixels),
-                new,
+                partial(hash_shown, max_pixels=self._max_pixels),
+                [Shown(path.name, path) for path in new],
                 workers=max(1, min(self._workers, len(new))),
             ),
             total=len(new),
@@ -119,20 +119,9 @@ class ApartFromEvaluation:
         return [self._known[path] for path in paths]
 
 
-def _phashes(known: Sequence[PictureHash]) -> NDArray[np.uint64]:
-    return np.array([k.phash for k in known if k.phash != FLAT], dtype=np.uint64)
+def _is_structured(picture: Picture) -> bool:
+    return picture.phash not in (None, FLAT)
 
 
-def _hash(path: Path, *, max_pixels: int) -> PictureHash:
-    try:
-        return hash_picture(path, max_pixels=max_pixels)
-    except PictureError:
-        # The build says why it cannot be used; the evaluation may have it all the same.
-        return PictureHash(_file_digest(path), FLAT, "")
-
-
-def _file_digest(path: Path) -> str:
-    try:
-        return file_digest(path)
-    except OSError:
-        return ""
+def _phashes(known: Sequence[Picture]) -> NDArray[np.uint64]:
+    return np.array([k.phash for k in known if _is_structured(k)], dtype=np.uint64)
