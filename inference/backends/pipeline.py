@@ -17,16 +17,15 @@ from typing import Any
 
 import torch
 import transformers
-from jinja2 import TemplateError
 
 from soubench.builders.errors import PictureError, RunError, brief
 from soubench.inference.backends import OUT_OF_MEMORY, Facts, failed
 from soubench.inference.chat import Picture, Request, fit_pixels, messages
+from soubench.inference.chat_templates import ensure_chat_template, has_system_role
 from soubench.inference.run_folder import Reply, Size
 
 DECODING_THREADS = 4
 SAMPLED_BYTES = 1 << 20
-SENTINEL = "soubench"
 
 Chat = list[dict[str, Any]]
 
@@ -172,7 +171,7 @@ class PipelineBackend:
                 f"{said(error).rstrip('.')}.{hint}"
             ) from error
         self.pipe.fed = []
-        if getattr(self.pipe.processor, "chat_template", None) is None:
+        if not ensure_chat_template(self.pipe.processor):
             raise RunError(
                 f"{model}: the processor has no chat template, so it is not known how to ask it. "
                 "Serve it with a template and use --backend openai."
@@ -321,19 +320,6 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or any(
         words in said for words in ("out of memory", "can't allocate memory", "not enough memory")
     )
-
-
-def has_system_role(processor: Any) -> bool:  # noqa: ANN401  # transformers: no types
-    """Find out whether a chat template says what stands in the system role."""
-    chat = [
-        {"role": role, "content": [{"type": "text", "text": text}]}
-        for role, text in (("system", SENTINEL), ("user", "?"))
-    ]
-    try:
-        return SENTINEL in str(processor.apply_chat_template(chat, tokenize=False))
-    except (TemplateError, ValueError, TypeError, KeyError, AttributeError):
-        # Templates say that they do not know the role by an error of their own, or stumble over it.
-        return False
 
 
 def limit_pixels(image_processor: Any, max_pixels: int) -> bool:  # noqa: ANN401  # as above

@@ -13,6 +13,7 @@ from soubench.inference.questions import PICTURE_COLUMNS, question_of
 from soubench.inference.run_folder import Reply
 from soubench.inference.scores import SCORINGS, Asked, Measure, Settings, kind_of
 from soubench.inference.training.recipe import Recipe
+from soubench.inference.training.rows import chat_of
 
 Measures = dict[str, float | None]
 # Few of the types that transformers declares are those it takes and returns.
@@ -107,7 +108,7 @@ def _replies(
         for start in range(0, len(rows), batch_size):
             batch = rows.select(range(start, min(start + batch_size, len(rows))))
             answers = pipe(
-                text=[_chat(row) for row in batch],
+                text=[chat_of(row) for row in batch],
                 batch_size=batch_size,
                 return_full_text=False,
                 max_new_tokens=max_new_tokens,
@@ -117,15 +118,3 @@ def _replies(
     finally:
         tokenizer.padding_side = side
         model.train(training)
-
-
-def _chat(row: dict[str, Any]) -> list[dict[str, Any]]:
-    pictures = row["images"] if "images" in row else [row["image"]]
-    parts: list[dict[str, Any]] = [{"type": "image", "image": picture} for picture in pictures]
-    chat = []
-    for turn in row["prompt"]:
-        text = {"type": "text", "text": turn["content"]}
-        content = [*parts, text] if turn["role"] == "user" else [text]
-        parts = [] if turn["role"] == "user" else parts
-        chat.append({"role": turn["role"], "content": content})
-    return chat

@@ -1,13 +1,14 @@
 """From rows of a dataset to what a trainer takes, and the part that is held out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import datasets
+from jinja2 import TemplateError
 
-from soubench.builders.errors import TrainError
+from soubench.builders.errors import TrainError, brief
 from soubench.builders.keyed import keyed_hash
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import PICTURE_COLUMNS
@@ -110,22 +111,63 @@ def _is_turn(turn: object) -> bool:
     )
 
 
-def refuse_placeholder(rows: datasets.Dataset, token: str | None) -> None:
-    """Refuse texts with a model's own mark of where a picture goes: it would look for one more.
+def check_conversations(
+    rows: datasets.Dataset,
+    processor: Any,  # noqa: ANN401  # transformers: no types
+    *,
+    takes_turns: bool = True,
+) -> None:
+    """Check that a model's chat template can write every row.
+
+    Args:
+        rows: Rows with ``prompt`` and ``completion``.
+        processor: The model's processor, with a chat template.
+        takes_turns: The template writes replies, too; else there is one, and it follows the prompt.
 
     Raises:
-        TrainError: The first row that has it.
+        TrainError: Of the first row that it cannot write, or whose text has the model's own mark of
+            where a picture goes: it would look for one more.
     """
-    if not token:
-        return
+    token = getattr(processor, "image_token", None)
     for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
         for name, turns in row.items():
-            if any(token in turn["content"] for turn in turns):
+            if token and any(token in turn["content"] for turn in turns):
                 raise TrainError(
                     f"the column {name} of row {i} has {token!r} in its text, which this model "
                     "takes for the place of a picture. Take it out: pictures go before the first "
                     "text of the user."
                 )
+        if not takes_turns and len(row["completion"]) != 1:
+            raise TrainError(
+                f"the column completion of row {i}: expected one turn, which is all that this "
+                f"model can say, got {len(row['completion'])}."
+            )
+        turns = [*row["prompt"], *(row["completion"] if takes_turns else [])]
+        try:
+            processor.apply_chat_template(_as_parts(turns, []), tokenize=False)
+        except (TemplateError, ValueError, TypeError, KeyError) as error:
+            raise TrainError(
+                f"row {i} has turns that the model's chat template cannot write "
+                f"({', '.join(turn['role'] for turn in turns)}): {brief(error, 200)}"
+            ) from error
+
+
+def chat_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a row's prompt with its pictures, which go before the user's first text."""
+    pictures = row["images"] if "images" in row else [row["image"]]
+    return _as_parts(row["prompt"], [{"type": "image", "image": picture} for picture in pictures])
+
+
+def _as_parts(
+    turns: Iterable[Mapping[str, str]], pictures: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    chat = []
+    for turn in turns:
+        text = {"type": "text", "text": turn["content"]}
+        content = [*pictures, text] if turn["role"] == "user" else [text]
+        pictures = [] if turn["role"] == "user" else pictures
+        chat.append({"role": turn["role"], "content": content})
+    return chat
 
 
 def _conversation(question: str, target: str) -> dict[str, Any]:

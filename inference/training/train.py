@@ -30,10 +30,10 @@ from trl import SFTConfig
 from soubench.builders.errors import TrainError, brief
 from soubench.inference.backends.pipeline import (
     folder_digest,
-    has_system_role,
     is_out_of_memory,
     limit_pixels,
 )
+from soubench.inference.chat_templates import ensure_chat_template, has_system_role
 from soubench.inference.model_card import save_card
 from soubench.inference.run_folder import first_difference, write_whole
 from soubench.inference.scores import Measure
@@ -41,8 +41,9 @@ from soubench.inference.training.card import make_training_card
 from soubench.inference.training.judge import Measures, judge, measure_of
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
+from soubench.inference.training.prefix_collator import PREFIX_ATTENTION, PrefixCollator
 from soubench.inference.training.recipe import Recipe
-from soubench.inference.training.rows import TrainingRows, refuse_placeholder, training_rows
+from soubench.inference.training.rows import TrainingRows, check_conversations, training_rows
 
 SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.json"
@@ -50,9 +51,8 @@ RESULT_FILE = "result.json"
 MERGED = "merged"
 CARD_FILE = "README.md"
 CHECKPOINTS = 10
+DATALOADER_NUM_WORKERS = 4
 HELD_OUT_ROWS = 200
-PREFIX_ATTENTION = frozenset({"paligemma"})
-"""Models that need to be told which tokens are the reply (``token_type_ids``)."""
 MAY_DIFFER = ("libraries",)
 """What need not be the same when a run goes on."""
 JUDGING_TIMEOUT_S = 24 * 3600
@@ -73,6 +73,9 @@ class TrainOptions:
         held_out_rows: Held-out rows that each checkpoint is judged on, at most.
         report_to: ``tensorboard``, ``trackio`` or ``none``.
         merge: Merge the chosen checkpoint into the model at the end.
+        dataloader_num_workers: Processes that decode and scale pictures, per device; None for as
+            many as Table 7 of SOUBench has beside a GPU, and none beside a model that needs the
+            processor's cores itself. It changes nothing about the result.
     """
 
     out: Path
@@ -81,6 +84,7 @@ class TrainOptions:
     held_out_rows: int = HELD_OUT_ROWS
     report_to: str = "none"
     merge: bool = True
+    dataloader_num_workers: int | None = None
 
 
 def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
@@ -104,13 +108,14 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         RunError: There is no such dataset, config or split.
     """
     _check_report_to(options.report_to)
-    _refuse_prefix_attention(recipe)
     processor, has_limit = _load_processor(recipe)
     if not has_limit:
         # It makes all pictures of one size, whatever they had.
         recipe = replace(recipe, max_pixels=None)
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
-    refuse_placeholder(rows.train, getattr(processor, "image_token", None))
+    kind = _from_pretrained(hf.AutoConfig, recipe).model_type
+    prefix = PrefixCollator(processor) if kind in PREFIX_ATTENTION else None
+    check_conversations(rows.train, processor, takes_turns=prefix is None)
     described = settings(recipe, options, rows)
     _check_folder(options.out, described, (*MAY_DIFFER, "lora_targets"))
     done = _finished(options)
@@ -133,6 +138,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             args=config,
             train_dataset=rows.train,
             processing_class=processor,
+            data_collator=prefix,
             peft_config=LoraConfig(
                 r=recipe.lora_rank,
                 lora_alpha=recipe.lora_alpha,
@@ -219,19 +225,10 @@ def _from_pretrained(kind: Any, recipe: Recipe, **options: Any) -> Any:  # noqa:
         ) from error
 
 
-def _refuse_prefix_attention(recipe: Recipe) -> None:
-    if _from_pretrained(hf.AutoConfig, recipe).model_type in PREFIX_ATTENTION:
-        raise TrainError(
-            f"{recipe.model}: such a model looks at its whole prompt at once, and TRL does not "
-            "tell it where the reply begins, so the reply would see itself. Train it with another "
-            "tool: soubench export .. --to ms-swift --recipe .."
-        )
-
-
 def _load_processor(recipe: Recipe) -> tuple[Any, bool]:
     """Return the processor, with the recipe's limit of pixels if it has such a thing."""
     processor = _from_pretrained(hf.AutoProcessor, recipe)
-    if getattr(processor, "chat_template", None) is None:
+    if not ensure_chat_template(processor):
         raise TrainError(
             f"{recipe.model}: the processor has no chat template, so it is not known how a "
             "conversation is written. Save a copy of the model whose processor has one "
@@ -273,6 +270,9 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
     steps_per_epoch = max(1, -(-n // recipe.effective_batch))
     total = recipe.max_steps or max(1, round((recipe.epochs or 1) * steps_per_epoch))
     on_gpu = torch.cuda.is_available()
+    workers = options.dataloader_num_workers
+    if workers is None:
+        workers = DATALOADER_NUM_WORKERS if on_gpu else 0
     return SFTConfig(
         output_dir=str(options.out),
         max_steps=recipe.max_steps or -1,
@@ -292,6 +292,7 @@ def _config(recipe: Recipe, options: TrainOptions, n: int) -> Any:  # noqa: ANN4
         save_steps=options.save_steps or max(1, total // CHECKPOINTS),
         logging_steps=max(1, min(10, total // CHECKPOINTS)),
         report_to=options.report_to,
+        dataloader_num_workers=workers,
         ddp_timeout=JUDGING_TIMEOUT_S,
         seed=options.seed,
         data_seed=options.seed,

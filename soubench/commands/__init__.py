@@ -24,9 +24,18 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def positive(text: str) -> int:
     """Read a whole number of at least 1 from an argument."""
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
+    return _whole(text, least=1)
+
+
+def not_negative(text: str) -> int:
+    """Read a whole number of at least 0 from an argument."""
+    return _whole(text, least=0)
+
+
+def _whole(text: str, *, least: int) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"expected a number of at least {least}, got {text}")
     return number
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from soubench.commands import Commands, add_workers
+from soubench.commands import Commands, add_workers, not_negative
 
 EPILOG = """\
 Each RUN is what soubench predict --out made (it is scored first where need be) or a folder of
@@ -37,7 +37,11 @@ def add_parser(commands: Commands) -> None:
         "--plots", metavar="DIR", type=Path, help='write PNG plots there (needs "soubench[plots]")'
     )
     report.add_argument(
-        "--embed", metavar="N", type=int, default=300, help="pictures in the page (default: 300)"
+        "--embed",
+        metavar="N",
+        type=not_negative,
+        default=300,
+        help="pictures in the page (default: 300)",
     )
     report.add_argument(
         "--published", action="store_true", help="show the papers' figures beside, as a reference"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soubench.builders.errors import TrainError
-from soubench.commands import Commands, positive
+from soubench.commands import Commands, not_negative, positive
 
 if TYPE_CHECKING:
     from soubench.inference.training.recipe import Recipe
@@ -71,6 +71,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="rows that each checkpoint is judged on, at most (default: 200)",
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--dataloader-num-workers",
+        metavar="N",
+        type=not_negative,
+        help="processes that decode pictures, per device (default: 4 with a GPU, else 0)",
+    )
     parser.add_argument(
         "--report-to",
         choices=("tensorboard", "trackio", "none"),
@@ -151,6 +157,7 @@ def train_options(args: argparse.Namespace, out: Path, *, merge: bool = True) ->
         held_out_rows=args.held_out_rows,
         report_to=args.report_to,
         merge=merge,
+        dataloader_num_workers=args.dataloader_num_workers,
     )
 
 

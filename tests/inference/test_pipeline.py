@@ -53,7 +53,22 @@ def requests(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("kind", ["llava", "idefics3"])
+def by_hand(processor, row):
+    """What a model is asked, without the pipeline: by its template, or as its makers document."""
+    question = question_of(row)
+    if processor.chat_template is None:
+        text = "\n".join(filter(None, [question.system, question.text]))
+        return processor(images=row["image"], text=f"<image>{text}", return_tensors="pt")
+    return processor.apply_chat_template(
+        messages(question, [{"type": "image", "image": row["image"]}]),
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+    )
+
+
+@pytest.mark.parametrize("kind", ["llava", "idefics3", "paligemma"])
 def test_replies_are_those_of_generate_whatever_the_batch_size(built, tiny_vlm, tmp_path, kind):
     model = tiny_vlm(kind)
     description, one_by_one = run(tmp_path / "1", model, "--limit=9")
@@ -61,7 +76,7 @@ def test_replies_are_those_of_generate_whatever_the_batch_size(built, tiny_vlm, 
     assert told(one_by_one) == told(together)
     assert len(set(told(one_by_one).values())) > 1
 
-    # By hand, without the pipeline: template, processor, generate, decode.
+    # Without the pipeline: processor, generate, decode.
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
     from soubench.inference.dataset_rows import open_rows
@@ -70,11 +85,7 @@ def test_replies_are_those_of_generate_whatever_the_batch_size(built, tiny_vlm, 
     net = AutoModelForImageTextToText.from_pretrained(model)
     rows = {row["id"]: row for row in open_rows("sou-vqa", "aerial", None).rows}
     for reply in one_by_one:
-        row = rows[reply.id]
-        chat = messages(question_of(row), [{"type": "image", "image": row["image"]}])
-        inputs = processor.apply_chat_template(
-            chat, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
-        )
+        inputs = by_hand(processor, rows[reply.id])
         tokens = net.generate(**inputs, max_new_tokens=NEW_TOKENS, do_sample=False)[0]
         new = tokens[inputs["input_ids"].shape[1] :]
         assert reply.reply == processor.decode(new, skip_special_tokens=True)

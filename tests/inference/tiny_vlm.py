@@ -113,7 +113,40 @@ def make_idefics3(template: str):
     return transformers.Idefics3ForConditionalGeneration(config), processor
 
 
-MAKERS = {"llava": make_llava, "idefics3": make_idefics3}
+def make_paligemma(template: str):
+    """Every picture is stretched to a square; as it is published, without a chat template."""
+    tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "\u2581", "\n"]
+    tokens += [f"<0x{byte:02X}>" for byte in range(256)] + [chr(i) for i in range(33, 127)]
+    tokenizer = transformers.GemmaTokenizer(vocab={t: i for i, t in enumerate(tokens)}, merges=[])
+    image_processor = transformers.SiglipImageProcessorPil(
+        size={"height": SIDE_PX, "width": SIDE_PX}
+    )
+    image_processor.image_seq_length = (SIDE_PX // PATCH_PX) ** 2
+    # It adds the tokens of locations and segments to the tokenizer.
+    processor = transformers.PaliGemmaProcessor(
+        image_processor=image_processor, tokenizer=tokenizer
+    )
+    config = transformers.PaliGemmaConfig(
+        vision_config=VISION
+        | {"model_type": "siglip_vision_model", "projection_dim": WIDTH, "vision_use_head": False},
+        text_config=LAYERS
+        | {
+            "model_type": "gemma",
+            "vocab_size": len(tokenizer),
+            "num_attention_heads": 4,
+            "num_key_value_heads": 1,
+            "head_dim": WIDTH // 4,
+            "pad_token_id": tokenizer.pad_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "bos_token_id": tokenizer.bos_token_id,
+        },
+        projection_dim=WIDTH,
+        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
+    )
+    return transformers.PaliGemmaForConditionalGeneration(config), processor
+
+
+MAKERS = {"llava": make_llava, "idefics3": make_idefics3, "paligemma": make_paligemma}
 
 
 def save_tiny_vlm(folder: Path, kind: str, *, system_role: bool = True, seed: int = 0) -> Path:

@@ -4,6 +4,7 @@ import math
 
 import datasets
 import pytest
+from jinja2 import TemplateError
 from PIL import Image
 
 from soubench.builders.demo_scenes import write_demo_source
@@ -15,7 +16,7 @@ from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import question_of
 from soubench.inference.training.judge import measure_of
 from soubench.inference.training.recipe import load_recipe
-from soubench.inference.training.rows import refuse_placeholder, training_rows
+from soubench.inference.training.rows import check_conversations, training_rows
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +110,32 @@ def test_rows_that_cannot_be_trained_on_are_named(prompt, completion, image, say
         training_rows(recipe, system_role=True)
 
 
+class Processor:
+    """Writes chats in which user and assistant take turns, as many templates demand."""
+
+    def __init__(self, image_token):
+        self.image_token = image_token
+
+    def apply_chat_template(self, chat, *, tokenize):
+        roles = [turn["role"] for turn in chat]
+        if roles != ["user", "assistant"] * (len(roles) // 2):
+            raise TemplateError("roles must alternate")
+
+
 def test_a_models_own_mark_of_a_picture_is_no_text(tmp_path):
     marked = [{"role": "user", "content": "<image>How many?"}]
     rows = training_rows(rows_of_a_user(tmp_path, marked, TWO, None), system_role=True).train
-    refuse_placeholder(rows, "<|image_pad|>")
+    check_conversations(rows, Processor("<|image_pad|>"))
     with pytest.raises(TrainError, match="prompt of row 1 has '<image>'"):
-        refuse_placeholder(rows, "<image>")
+        check_conversations(rows, Processor("<image>"))
+
+
+def test_turns_that_a_template_cannot_write_are_told(tmp_path):
+    rows = training_rows(rows_of_a_user(tmp_path, USER * 2, TWO, None), system_role=True).train
+    with pytest.raises(
+        TrainError, match=r"row 1 .*\(user, user, assistant\): roles must alternate"
+    ):
+        check_conversations(rows, Processor(None))
 
 
 def test_rows_without_questions_are_trained_on_without_judging(tmp_path):
