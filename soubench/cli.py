@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"soubench: error: {error}{advice}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("soubench: stopped; what was written is whole. Run the same command again", file=sys.stderr)
+        print("soubench: stopped; what was written is whole. Run it again", file=sys.stderr)
         return 130
 
 

@@ -224,8 +224,10 @@ def box_text(box: Box) -> str:
 
     >>> box_text((1.0, 2.25, 30.126, 4))
     '[1,2.25,30.13,4]'
+    >>> box_text((0, 0, 12345.678, 250000.5))
+    '[0,0,12345.68,250000.5]'
     """
-    return "[" + ",".join(f"{round(v, 2):g}" if v < 1e5 else str(v) for v in box) + "]"
+    return "[" + ",".join(f"{round(v, 2):.12g}" for v in box) + "]"
 
 
 def ask(subject: Subject) -> Asked:
