@@ -1,5 +1,6 @@
 """Fine-tuning recipes: what the papers fix, as data."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,8 @@ SCHEDULERS = (
     *("constant", "constant_with_warmup"),
 )
 """Schedules of ``transformers`` that need no settings of their own."""
+TEST_SPLIT = re.compile(r"(^|[-_])test|^od_")
+"""Names of splits that models are tested on, out of distribution or not."""
 PARTS = ("vision", "language", "both")
 """What an ablation may train (001, Table S1)."""
 
@@ -269,7 +272,7 @@ def _check_ranges(recipe: Recipe) -> None:
         refuse("weight_decay", "0 or more")
     if recipe.scheduler not in SCHEDULERS:
         refuse("scheduler", f"one of {', '.join(SCHEDULERS)}")
-    if recipe.split.startswith("test"):
+    if TEST_SPLIT.search(recipe.split):
         refuse("split", "a split to train on: models are tested on that one")
     if recipe.precision not in ("bfloat16", "float32"):
         refuse("precision", "bfloat16 or float32")

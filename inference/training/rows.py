@@ -8,13 +8,15 @@ from typing import Any
 import datasets
 from jinja2 import TemplateError
 
-from soubench.builders.errors import TrainError, brief
+from soubench.builders.errors import PictureError, TrainError, brief
 from soubench.builders.keyed import keyed_hash
+from soubench.inference.chat import pictures_of
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import PICTURE_COLUMNS
 from soubench.inference.training.recipe import Recipe
 
 GROUP_COLUMNS = ("group_id", "plant_id", "id")
+ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +89,16 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
         raise TrainError(f"{recipe.dataset}, {recipe.config}, {recipe.split}: there are no rows.")
     if {"prompt", "completion"} <= columns:
         for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
-            for name, turns in row.items():
-                if not turns or not isinstance(turns, list) or not all(map(_is_turn, turns)):
-                    raise TrainError(
-                        f"{recipe.dataset}: expected the column {name} as a list of turns with "
-                        f"role and content, both texts that are not empty; row {i} has "
-                        f"{turns!r:.80}."
-                    )
+            _check_turns(f"{recipe.dataset}, row {i}", row)
         return rows
     if {"question", "target"} <= columns:
+        for i, row in enumerate(rows.select_columns(["question", "target"])):
+            for name, text in row.items():
+                if not isinstance(text, str) or not text.strip():
+                    raise TrainError(
+                        f"{recipe.dataset}, row {i}: expected a text in the column {name}, got "
+                        f"{text!r:.80}."
+                    )
         return rows.map(_conversation, input_columns=["question", "target"], desc="conversations")
     raise TrainError(
         f"{recipe.dataset}: expected the columns prompt and completion, or question and target; "
@@ -103,12 +106,46 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
     )
 
 
+def _check_turns(where: str, row: Mapping[str, Any]) -> None:
+    for name, turns in row.items():
+        if not turns or not isinstance(turns, list) or not all(map(_is_turn, turns)):
+            raise TrainError(
+                f"{where}: expected the column {name} as a list of turns with role (one of "
+                f"{', '.join(ROLES)}) and content, both texts that are not empty; got "
+                f"{turns!r:.120}."
+            )
+    asked = [turn["role"] for turn in row["prompt"]]
+    said = [turn["role"] for turn in row["completion"]]
+    if asked[-1] != "user" or said != ["assistant"]:
+        raise TrainError(
+            f"{where}: expected a prompt that ends with the user's turn and a completion of one "
+            f"turn of the assistant; got {', '.join(asked)} and {', '.join(said)}."
+        )
+
+
 def _is_turn(turn: object) -> bool:
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), str):
         return False
+    # A dataset's system prompt may be empty.
     return turn.get("role") == "system" or (
-        isinstance(turn.get("role"), str) and bool(turn["content"].strip())
+        turn.get("role") in ROLES and bool(turn["content"].strip())
     )
+
+
+def refuse_broken_pictures(recipe: Recipe) -> None:
+    """Decode a dataset's pictures until one cannot be; for when it is known that there is one.
+
+    Raises:
+        TrainError: Of the first that cannot be decoded.
+    """
+    loaded = open_rows(recipe.dataset, recipe.config, recipe.split)
+    columns = loaded.picture_columns
+    for row in loaded.undecoded().select_columns(["id", *columns]):
+        for picture in pictures_of(row, columns):
+            try:
+                picture.open()
+            except PictureError as error:
+                raise TrainError(f"{recipe.dataset}, row {row['id']}: {error}") from error
 
 
 def check_conversations(
@@ -122,7 +159,7 @@ def check_conversations(
     Args:
         rows: Rows with ``prompt`` and ``completion``.
         processor: The model's processor, with a chat template.
-        takes_turns: The template writes replies, too; else there is one, and it follows the prompt.
+        takes_turns: The template writes replies, too; else it writes prompts only.
 
     Raises:
         TrainError: Of the first row that it cannot write, or whose text has the model's own mark of
@@ -137,11 +174,6 @@ def check_conversations(
                     "takes for the place of a picture. Take it out: pictures go before the first "
                     "text of the user."
                 )
-        if not takes_turns and len(row["completion"]) != 1:
-            raise TrainError(
-                f"the column completion of row {i}: expected one turn, which is all that this "
-                f"model can say, got {len(row['completion'])}."
-            )
         turns = [*row["prompt"], *(row["completion"] if takes_turns else [])]
         try:
             processor.apply_chat_template(_as_parts(turns, []), tokenize=False)

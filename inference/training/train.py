@@ -20,10 +20,11 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import PIL.Image
 import torch
 import transformers
-from peft import LoraConfig, PeftModel
-from transformers import TrainerCallback
+from peft import LoraConfig, PeftModel, load_peft_weights, set_peft_model_state_dict
+from transformers import TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from trl import SFTConfig
 
@@ -43,7 +44,12 @@ from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.numeric_loss import NumericSFTTrainer
 from soubench.inference.training.prefix_collator import PREFIX_ATTENTION, PrefixCollator
 from soubench.inference.training.recipe import Recipe
-from soubench.inference.training.rows import TrainingRows, check_conversations, training_rows
+from soubench.inference.training.rows import (
+    TrainingRows,
+    check_conversations,
+    refuse_broken_pictures,
+    training_rows,
+)
 
 SETTINGS_FILE = "training.json"
 HELD_OUT_FILE = "held_out.json"
@@ -148,9 +154,21 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             ),
             numeric_scale=recipe.numeric_scale,
         )
+        judging = _Judging(trainer, processor, held, recipe, options.out)
         if measure is not None:
-            trainer.add_callback(_Judging(trainer, processor, held, recipe, options.out))
-        trainer.train(resume_from_checkpoint=_last_checkpoint(options.out))
+            trainer.add_callback(judging)
+        last = _last_checkpoint(options.out)
+        if last is not None and last.is_the_end:
+            # The trainer would go one step beyond it.
+            _take_up(trainer, last)
+            if measure is not None:
+                judging.judge(trainer.state)
+        else:
+            trainer.train(resume_from_checkpoint=None if last is None else str(last.folder))
+    except (OSError, SyntaxError, PIL.Image.DecompressionBombError):
+        # What Pillow raises for a damaged file does not say whose it is.
+        refuse_broken_pictures(recipe)
+        raise
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
@@ -374,12 +392,13 @@ class _Judging(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
         # At step 0 the LoRA adds nothing: this is the model as it came. Later, it is a checkpoint
         # after which the run was stopped, perhaps before it was judged.
-        self._judge(state)
+        self.judge(state)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        self._judge(state)
+        self.judge(state)
 
-    def _judge(self, state: Any) -> None:  # noqa: ANN401
+    def judge(self, state: Any) -> None:  # noqa: ANN401
+        """Judge the model at a step, if it was not yet."""
         judged = held_out_measures(self._out)
         if state.is_world_process_zero and state.global_step not in judged:
             model = self._trainer.accelerator.unwrap_model(self._trainer.model).get_base_model()
@@ -418,17 +437,36 @@ def _checkpoint(out: Path, step: int) -> Path:
     return out / f"checkpoint-{step}"
 
 
-def _last_checkpoint(out: Path) -> str | None:
-    """Return the last checkpoint that was written to its end; None without any."""
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A checkpoint that was written to its end."""
+
+    folder: Path
+    state: TrainerState
+
+    @property
+    def is_the_end(self) -> bool:
+        return bool(self.state.global_step >= self.state.max_steps)
+
+
+def _last_checkpoint(out: Path) -> _Checkpoint | None:
+    """Return the last checkpoint; None without any."""
     complete = []
     for path in out.glob("checkpoint-*"):
         try:
             # Written last.
-            state = json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            state = TrainerState.load_from_json(str(path / TRAINER_STATE_NAME))
+        except (OSError, ValueError, TypeError):
             continue
-        complete.append((state["global_step"], str(path)))
-    return max(complete)[1] if complete else None
+        complete.append(_Checkpoint(path, state))
+    return max(complete, key=lambda one: one.state.global_step, default=None)
+
+
+def _take_up(trainer: Any, checkpoint: _Checkpoint) -> None:  # noqa: ANN401
+    """Bring a trainer to where it was when it wrote its last checkpoint."""
+    set_peft_model_state_dict(trainer.model, load_peft_weights(str(checkpoint.folder)))
+    trainer.state = checkpoint.state
+    trainer.state.is_world_process_zero = trainer.is_world_process_zero()
 
 
 def _merge(recipe: Recipe, out: Path, step: int) -> None:

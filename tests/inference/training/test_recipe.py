@@ -99,6 +99,8 @@ def test_parts_of_a_recipe():
                 "max_pixels = 0",
                 'scheduler = "cosine_with_min_lr"',
                 'split = "test"',
+                'split = "od_size"',
+                'split = "strong_od_test"',
             )
         ),
     ],

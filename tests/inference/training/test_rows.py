@@ -92,15 +92,33 @@ TWO = [{"role": "assistant", "content": "2"}]
 @pytest.mark.parametrize(
     ("prompt", "completion", "image", "says"),
     [
-        pytest.param(None, TWO, None, "column prompt .* row 1 has None", id="no prompt"),
-        pytest.param(USER, None, None, "column completion .* row 1 has None", id="no completion"),
+        pytest.param(None, TWO, None, "row 1: .* column prompt .* got None", id="no prompt"),
+        pytest.param(
+            USER,
+            None,
+            None,
+            "row 1: expected the column completion .* got None",
+            id="no completion",
+        ),
         pytest.param(
             USER,
             [{"role": "assistant", "content": " "}],
             None,
-            "column completion .* row 1",
+            "row 1: expected the column completion",
             id="empty completion",
         ),
+        pytest.param(
+            [{"role": "human", "content": "?"}], TWO, None, "role .one of system, user", id="role"
+        ),
+        pytest.param(
+            [{"role": "system", "content": "Be brief."}],
+            TWO,
+            None,
+            "row 1.*got system",
+            id="system",
+        ),
+        pytest.param(USER, USER, None, "one turn of the assistant; got user and user", id="who"),
+        pytest.param(USER, TWO * 2, None, "got user and assistant, assistant", id="two replies"),
         pytest.param(USER, TWO, "a.png", r"column image as datasets\.Image", id="image as text"),
     ],
 )
@@ -136,6 +154,16 @@ def test_turns_that_a_template_cannot_write_are_told(tmp_path):
         TrainError, match=r"row 1 .*\(user, user, assistant\): roles must alternate"
     ):
         check_conversations(rows, Processor(None))
+
+
+@pytest.mark.parametrize("target", [None, " "])
+def test_a_target_that_says_nothing_is_told(target, tmp_path):
+    picture = Image.new("RGB", (8, 8))
+    table = {"image": [picture] * 2, "question": ["How many?"] * 2, "target": ["2", target]}
+    datasets.Dataset.from_dict(table).to_parquet(tmp_path / "train.parquet")
+    recipe = load_recipe("sou-train-visdrone").changed(dataset=str(tmp_path), config="default")
+    with pytest.raises(TrainError, match="row 1: expected a text in the column target, got "):
+        training_rows(recipe, system_role=True)
 
 
 def test_rows_without_questions_are_trained_on_without_judging(tmp_path):

@@ -1,5 +1,6 @@
 """Training on tiny models: layers, the numeric loss, resuming, and the command from end to end."""
 
+import io
 import json
 import math
 import os
@@ -362,23 +363,25 @@ import os, signal, sys
 from soubench.cli import main
 from soubench.inference.training import train
 
-judge = train._Judging._judge
+judge = train._Judging.judge
 
 def killed(self, state):
     if state.global_step == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     judge(self, state)
 
-train._Judging._judge = killed
+train._Judging.judge = killed
 main(sys.argv[1:])
 """
 
 
+# The last step is not the last of an epoch: the data would have another one.
+@pytest.mark.parametrize("steps", ["6", "3"], ids=["on its way", "after its last step"])
 def test_a_run_that_is_killed_goes_on_to_the_same_end(
-    short, tiny_vlm, shapes, installed_metrics, tmp_path
+    steps, short, tiny_vlm, shapes, installed_metrics, tmp_path
 ):
     tiny = tiny_vlm("llava")
-    flags = ["--save-steps", "3", "--held-out-rows", "1"]
+    flags = ["--save-steps", "3", "--held-out-rows", "1", "--max-steps", steps]
     named = ["train", str(short), "--out", str(tmp_path / "killed"), "--model", str(tiny)]
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *named, *flags],
@@ -387,9 +390,10 @@ def test_a_run_that_is_killed_goes_on_to_the_same_end(
     )
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "result.json").exists()
-    assert run(short, tiny, tmp_path / "killed") == 0
-    assert run(short, tiny, tmp_path / "whole") == 0
+    assert run(short, tiny, tmp_path / "killed", "--max-steps", steps) == 0
+    assert run(short, tiny, tmp_path / "whole", "--max-steps", steps) == 0
     results = [json.loads((tmp_path / n / "result.json").read_text()) for n in ("killed", "whole")]
+    assert results[0]["steps"] == int(steps)
     for key in ("steps", "loss", "held_out", "chosen"):
         assert results[0][key] == results[1][key]
     models = [load(tmp_path / name / "merged") for name in ("killed", "whole")]
@@ -517,6 +521,28 @@ def test_an_unknown_schedule_or_metric_is_told(tiny_vlm, shapes, tmp_path, capsy
         assert run(own, tiny_vlm("llava"), tmp_path / "run") == 2
         assert says in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_picture_that_cannot_be_decoded_is_named(workers, short, tiny_vlm, tmp_path, capsys):
+    pictures = []
+    for color in ("red", "green"):
+        file = io.BytesIO()
+        PIL.Image.new("RGB", (64, 64), color).save(file, "PNG")
+        pictures.append({"bytes": file.getvalue(), "path": f"{color}.png"})
+    pictures[1]["bytes"] = pictures[1]["bytes"][:60]
+    ask, say = [{"role": "user", "content": "?"}], [{"role": "assistant", "content": "!"}]
+    table = {"image": pictures, "prompt": [ask] * 2, "completion": [say] * 2, "id": ["a", "b"]}
+    rows = datasets.Dataset.from_dict(table).cast_column("image", datasets.Image(decode=False))
+    rows = rows.cast_column("image", datasets.Image())
+    (tmp_path / "rows").mkdir()
+    rows.to_parquet(tmp_path / "rows" / "train.parquet")
+    own = tmp_path / "own.toml"
+    own.write_text(short.read_text() + "held_out = 0.0\n")
+    flags = ["--dataset", tmp_path / "rows", "--config", "default"]
+    flags += ["--dataloader-num-workers", workers]
+    assert run(own, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
+    assert "row b: the picture green.png cannot be decoded" in capsys.readouterr().err
 
 
 def test_out_of_memory_names_the_setting(short, tiny_vlm, shapes, tmp_path, capsys, monkeypatch):
