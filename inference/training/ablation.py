@@ -14,6 +14,7 @@ In the output folder::
 
 import csv
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,12 +39,17 @@ FORMATS_AND_SCALES = (
     *(("sentence", 2.0), ("sentence", 2.5), ("sentence", 3.5)),
 )
 """Formats of the output, with scales of the loss of numbers: Table S3's, then those of Table 5."""
-MEASURES = {
-    "sama": "SAMA",
-    "center_rmse": "center RMSE, px",
-    "rotation_rmse": "rotation RMSE, degrees",
+SPLITS = {"primitive-shapes": SHAPES_SPLITS, "plant-leaves": ("test", "od_test", "strong_od_test")}
+"""Dataset -> splits that are asked, in the order of the paper's columns; ``test`` of others."""
+MEASURES: Mapping[str, Mapping[str, str]] = {
+    "shapes": {
+        "sama": "SAMA",
+        "center_rmse": "center RMSE, px",
+        "rotation_rmse": "rotation RMSE, degrees",
+    },
+    "leaves": {"count_rmse": "count RMSE, leaves", "center_rmse": "center RMSE, px"},
 }
-"""Measure -> label, in the order of Tables S1 and S3."""
+"""Kind of answers -> measure -> label, in the order of Tables S1 and S3; all of others."""
 INTERVALS_NOTE = "Beside or below each score its 95 % interval (bootstrap over groups of pictures)."
 
 
@@ -68,15 +74,19 @@ class AblationOptions:
 
     Attributes:
         train: Options of every training; ``out`` is the folder of the ablation.
-        splits: Splits that the trained models are asked.
+        splits: Splits that the trained models are asked; empty for those of the paper.
         limit: Rows asked of each split at most; None for all.
         batch_size: Rows that are answered together.
     """
 
     train: TrainOptions
-    splits: Sequence[str] = SHAPES_SPLITS
+    splits: Sequence[str] = ()
     limit: int | None = None
     batch_size: int = 1
+
+    def splits_of(self, recipe: Recipe) -> Sequence[str]:
+        """Return the splits that a recipe's models are asked."""
+        return self.splits or SPLITS.get(Path(recipe.dataset).name, ("test",))
 
 
 def parts_variants(recipe: Recipe) -> list[Variant]:
@@ -139,7 +149,7 @@ def run_variant(variant: Variant, options: AblationOptions) -> Path:
     folder = options.train.out / variant.name
     recipe = variant.recipe
     # All at once, so that a split that is not there is not found after hours.
-    planned = [_plan(recipe, split, options, folder / split) for split in options.splits]
+    planned = [_plan(recipe, split, options, folder / split) for split in options.splits_of(recipe)]
     trained = train(recipe, replace(options.train, out=folder / "training"))
     backend: PipelineBackend | None = None
     for one in planned:
@@ -211,90 +221,119 @@ def tables_of(
     if not boards:
         raise RunError(f"{options.train.out}: no variant is done yet.")
     recipe = variants[0].recipe
-    title = f"{Path(recipe.model).name}, {recipe.dataset}"
-    if ablation == "parts":
-        return [_parts_table(boards, options.splits, title, published=published)]
-    return [
-        _formats_table(boards, options.splits, title, published=published),
-        _scales_table(boards, options.splits, title, published=published),
-    ]
+    made = _Tables(
+        boards,
+        options.splits_of(recipe),
+        f"{Path(recipe.model).name}, {recipe.dataset}",
+        published,
+    )
+    return [made.parts()] if ablation == "parts" else [made.formats(), made.scales()]
 
 
-Boards = Sequence[tuple[Variant, Board]]
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What the tables of one ablation have in common.
 
+    Attributes:
+        boards: Of the variants that are done.
+        splits: The columns.
+        title: Model and dataset.
+        published: Add the paper's figures, where it has some.
+    """
 
-def _parts_table(boards: Boards, splits: Sequence[str], title: str, *, published: bool) -> Table:
-    """Make Table S1: a line per measure and part, a column per split."""
-    lines = []
-    for measure, label in MEASURES.items():
-        for variant, board in boards:
-            cells = tuple(_cell(board, split, measure) for split in splits)
-            lines.append(Line((label, *variant.labels), cells, {"group": variant.name}))
-        if published:
+    boards: Sequence[tuple[Variant, Board]]
+    splits: Sequence[str]
+    title: str
+    published: bool
+
+    def parts(self) -> Table:
+        """Make Table S1: a line per measure and part, a column per split."""
+        lines = []
+        for measure, label in self._measures.items():
+            for variant, board in self.boards:
+                cells = tuple(self._cell(board, split, measure) for split in self.splits)
+                lines.append(Line((label, *variant.labels), cells, {"group": variant.name}))
             lines += [
                 line
-                for row in published_rows("shapes_tableS1_parts")
+                for row in self._published("shapes_tableS1_parts")
                 if row["metric"] == measure
-                and (line := reference_line((label, row["model"]), row, splits))
+                and (line := reference_line((label, row["model"]), row, self.splits))
             ]
-    heads = ("Measure", "Trained")
-    return _table("parts", f"Parts trained: {title}", heads, splits, lines, published=published)
+        return self._table("parts", "Parts trained", ("Measure", "Trained"), self.splits, lines)
 
-
-def _formats_table(boards: Boards, splits: Sequence[str], title: str, *, published: bool) -> Table:
-    """Make Table S3: a line per format and scale, a column per split and measure."""
-    wanted = [(split, measure) for split in splits for measure in MEASURES]
-    columns = [f"{split} {MEASURES[measure]}" for split, measure in wanted]
-    lines = [
-        Line(variant.labels, tuple(_cell(board, *w) for w in wanted), {"group": variant.name})
-        for variant, board in boards
-    ]
-    if published:
+    def formats(self) -> Table:
+        """Make Table S3: a line per format and scale, a column per split and measure."""
+        wanted = [(split, measure) for split in self.splits for measure in self._measures]
+        columns = [f"{split} {self._measures[measure]}" for split, measure in wanted]
+        lines = [
+            Line(
+                variant.labels,
+                tuple(self._cell(board, *w) for w in wanted),
+                {"group": variant.name},
+            )
+            for variant, board in self.boards
+        ]
         keys = [f"{split}_{measure}" for split, measure in wanted]
         lines += [
             line
-            for row in published_rows("shapes_tableS3_formats")
-            if (line := reference_line(("", row["model"]), row, keys))
+            for row in self._published("shapes_tableS3_formats")
+            if (line := reference_line((_format_of(row["model"]), row["model"]), row, keys))
         ]
-    heads, title = ("Format", "Scale"), f"Formats and scales of the loss of numbers: {title}"
-    return _table("formats", title, heads, columns, lines, published=published)
+        heads, title = ("Format", "Scale"), "Formats and scales of the loss of numbers"
+        return self._table("formats", title, heads, columns, lines)
 
-
-def _scales_table(boards: Boards, splits: Sequence[str], title: str, *, published: bool) -> Table:
-    """Make Table 5: the center's error by scale, a column per split."""
-    lines = [
-        Line(
-            variant.labels,
-            tuple(_cell(board, s, "center_rmse") for s in splits),
-            {"group": variant.name},
-        )
-        for variant, board in boards
-    ]
-    if published:
+    def scales(self) -> Table:
+        """Make Table 5: an error by scale, a column per split."""
+        measures = self._measures
+        measure = "center_rmse" if "center_rmse" in measures else next(iter(measures))
+        lines = [
+            Line(
+                variant.labels,
+                tuple(self._cell(board, split, measure) for split in self.splits),
+                {"group": variant.name},
+            )
+            for variant, board in self.boards
+        ]
         lines += [
             line
-            for row in published_rows("shapes_table5_center_rmse_scaling")
-            if (line := reference_line((row["format"], row["model"]), row, splits))
+            for row in self._published("shapes_table5_center_rmse_scaling")
+            if (line := reference_line((row["format"], row["model"]), row, self.splits))
         ]
-    heads, title = ("Format", "Scale"), f"Center RMSE in px by scale: {title}"
-    return _table("scales", title, heads, splits, lines, published=published)
+        heads = ("Format", "Scale")
+        return self._table("scales", f"{measures[measure]}, by scale", heads, self.splits, lines)
+
+    @property
+    def _kind(self) -> str:
+        return self.boards[0][1].verdicts[0].kind
+
+    @property
+    def _measures(self) -> Mapping[str, str]:
+        every = {measure.name: measure.name for measure in SCORINGS[self._kind].measures}
+        return MEASURES.get(self._kind, every)
+
+    def _cell(self, board: Board, split: str, measure: str) -> Score | None:
+        return board.score(board.where(split=split), SCORINGS[self._kind].measure(measure))
+
+    def _published(self, name: str) -> Sequence[Mapping[str, str]]:
+        return published_rows(name) if self.published and self._kind == "shapes" else ()
+
+    def _table(
+        self,
+        name: str,
+        title: str,
+        heads: tuple[str, ...],
+        columns: Sequence[str],
+        lines: Sequence[Line],
+    ) -> Table:
+        is_compared = self.published and self._kind == "shapes"
+        notes = (NOTE, INTERVALS_NOTE) if is_compared else (INTERVALS_NOTE,)
+        title = f"{title}: {self.title}"
+        return Table(name, title, heads, tuple(columns), tuple(lines), notes, percent=False)
 
 
-def _cell(board: Board, split: str, measure: str) -> Score | None:
-    return board.score(board.where(split=split), SCORINGS["shapes"].measure(measure))
-
-
-def _table(
-    name: str,
-    title: str,
-    heads: tuple[str, ...],
-    columns: Sequence[str],
-    lines: Sequence[Line],
-    *,
-    published: bool,
-) -> Table:
-    notes = (NOTE, INTERVALS_NOTE) if published else (INTERVALS_NOTE,)
-    return Table(name, title, heads, tuple(columns), tuple(lines), notes, percent=False)
+def _format_of(model: str) -> str:
+    """Return the format of a line of Table S3: ``SF`` and ``SW`` are sentences, ``TW`` tuples."""
+    return "sentence" if re.search(r"\bS[FW]\b", model) else "tuple"
 
 
 def write_tables(tables: Sequence[Table], out: Path) -> list[Path]:

@@ -85,7 +85,7 @@ def _ablate(args: argparse.Namespace) -> None:
         train=options_of(args, args.out.expanduser().resolve()),
         limit=args.limit,
         batch_size=args.batch_size,
-        **({"splits": tuple(args.splits)} if args.splits else {}),
+        splits=tuple(args.splits or ()),
     )
     everything = chosen_variants(args.ablation, recipe)
     for variant in chosen_variants(args.ablation, recipe, args.only):

@@ -3,7 +3,9 @@
 import csv
 import json
 
+import datasets
 import evaluate
+import PIL.Image
 import pytest
 
 from soubench.cli import main
@@ -72,7 +74,7 @@ def test_what_is_done_is_not_done_again(
         *(
             f"{split} {label}"
             for split in ("test", "od_size")
-            for label in ablation.MEASURES.values()
+            for label in ablation.MEASURES["shapes"].values()
         ),
     ]
     assert [line[:2] for line in first[1:]] == [["sentence", "1"]]
@@ -107,6 +109,10 @@ def test_what_is_done_is_not_done_again(
         lines = read_csv(out / f"{name}.csv")[1:]
         wanted = published_rows(file)
         assert [line[1] for line in lines[2:]] == [f"{row['model']} *" for row in wanted]
+        formats = [row.get("format") for row in wanted]
+        if name == "formats":
+            formats = ["sentence", "sentence", "tuple", "tuple"]
+        assert [line[0] for line in lines[2:]] == formats
         column = "test_sama" if name == "formats" else "test"
         assert [float(line[2]) for line in lines[2:]] == [float(row[column]) for row in wanted]
     capsys.readouterr()
@@ -117,6 +123,33 @@ def test_what_is_done_is_not_done_again(
     other = ["--max-steps", "1", "--only", "sentence-x1"]
     assert ablate("format", recipe, tiny, out, *flags, *other) == 2
     assert "recipe.max_steps was 2 there and is 1 now" in capsys.readouterr().err
+
+
+def test_another_datasets_own_measures_are_in_the_table(tiny_vlm, installed_metrics, tmp_path):
+    folder = tmp_path / "leaves"
+    folder.mkdir()
+    for split, n in (("train", 8), ("test", 3)):
+        datasets.Dataset.from_dict(
+            {
+                "id": [f"{split} {i}" for i in range(n)],
+                "image": [PIL.Image.new("RGB", (64, 64), (20 * i, 99, 0)) for i in range(n)],
+                "question": ["How many leaves are there, and where?"] * n,
+                "leaf_count": [1] * n,
+                "target": ["There are 1 leaves, centred at coordinates (5, 5)."] * n,
+            }
+        ).to_parquet(folder / f"{split}.parquet")
+    own = tmp_path / "own.toml"
+    own.write_text(
+        f'extends = "plants-sentence"\ndataset = "{folder}"\nconfig = "default"\n'
+        "max_new_tokens = 8\n"
+    )
+    out = tmp_path / "out"
+    assert ablate("parts", str(own), tiny_vlm("llava"), out, "--only", "vision") == 0
+    heads, *lines = read_csv(out / "parts.csv")
+    assert heads == ["Measure", "Trained", "test"]
+    labels = ["count RMSE, leaves", "center RMSE, px"]
+    assert [line[:2] for line in lines] == [[label, "vision only"] for label in labels]
+    assert float(lines[0][2]) >= 0
 
 
 @pytest.mark.parametrize(
