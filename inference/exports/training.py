@@ -15,11 +15,19 @@ from soubench.inference.dataset_rows import LoadedRows
 from soubench.inference.exports.folder import Pictures
 from soubench.inference.questions import PICTURE_COLUMNS
 from soubench.inference.training.lora_targets import KINDS, PROJECTOR_WORDS, VISION_WORDS
-from soubench.inference.training.recipe import Recipe, load_recipe, recipe_names
+from soubench.inference.training.recipe import (
+    Recipe,
+    load_recipe,
+    recipe_names,
+    refuse_test_split,
+)
 from soubench.inference.training.rows import training_rows
 
 PLACE = "<image>"
 """Where LLaMA-Factory and ms-swift put a picture."""
+EVERY = 500
+"""Steps between checkpoints."""
+EVERY_WHY = "the trainer's default"
 CUTOFF = 8192
 CUTOFF_WHY = "must exceed the tokens of the largest picture, about 4100"
 
@@ -79,8 +87,9 @@ def prepare(loaded: LoadedRows, recipe: str | None) -> Training:
         recipe: Name or TOML file; None for the first one for this dataset and config.
 
     Raises:
-        TrainError: No recipe is for these rows, or they cannot be trained on.
+        TrainError: No recipe is for these rows, they cannot be trained on, or are for tests.
     """
+    refuse_test_split(loaded.name, loaded.split)
     chosen = load_recipe(recipe) if recipe else _recipe_for(loaded)
     chosen = replace(chosen, dataset=loaded.source, config=loaded.config, split=loaded.split)
     kept = [name for name in ("id", "image_id") if name in loaded.rows.column_names]
@@ -217,7 +226,7 @@ def common(recipe: Recipe) -> list[Setting]:
         Setting("weight_decay", recipe.weight_decay, "weight_decay"),
         Setting("bf16", recipe.precision == "bfloat16", "precision"),
         Setting("logging_steps", 10),
-        Setting("save_steps", 500),
+        Setting("save_steps", EVERY, note=EVERY_WHY),
     ]
 
 
@@ -228,7 +237,7 @@ def evaluated(training: Training, key: str, value: Any) -> list[Setting]:  # noq
     return [
         Setting(key, value, "held_out"),
         Setting("eval_strategy", "steps"),
-        Setting("eval_steps", 500),
+        Setting("eval_steps", EVERY, note="as save_steps"),
         Setting("per_device_eval_batch_size", training.recipe.per_device_batch),
     ]
 

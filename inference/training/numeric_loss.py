@@ -2,6 +2,7 @@
 
 import re
 from importlib.metadata import version
+from math import isfinite
 from typing import Any
 
 import torch
@@ -46,7 +47,8 @@ class NumericSFTTrainer(SFTTrainer):  # type: ignore[misc]  # trl ships no types
         numeric_scale: The factor.
 
     Raises:
-        TrainError: The loss is not the negative log-likelihood, or no token is numeric.
+        TrainError: The loss is not the negative log-likelihood, no token is numeric, or, while it
+            trains, the loss is not finite any more.
     """
 
     def __init__(self, *args: Any, numeric_scale: float = 1.0, **kwargs: Any) -> None:  # noqa: ANN401
@@ -103,5 +105,10 @@ class NumericSFTTrainer(SFTTrainer):  # type: ignore[misc]  # trl ships no types
         """Add up what is logged next, over all processes."""
         sums = torch.stack([-(log_probs * wanted).sum().double(), wanted.sum().double()])
         total, n = self.accelerator.reduce(sums, reduction="sum").tolist()
+        if not isfinite(total):
+            raise TrainError(
+                f"step {self.state.global_step + 1}: the loss is {total}, so the training has "
+                "diverged. Lower learning_rate or numeric_scale, or set precision to float32."
+            )
         before = self._noted.get(name, (0.0, 0))
         self._noted[name] = before[0] + total, before[1] + int(n)

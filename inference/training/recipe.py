@@ -248,6 +248,18 @@ def _checked(name: str, key: str, value: Any, kind: Any) -> Any:  # noqa: ANN401
     return value
 
 
+def refuse_test_split(name: str, split: str) -> None:
+    """Refuse to train on what models are tested on.
+
+    Raises:
+        TrainError: It is such a split.
+    """
+    if TEST_SPLIT.search(split):
+        raise TrainError(
+            f"{name}: split: expected one to train on, got {split!r}: models are tested on that."
+        )
+
+
 def _check_ranges(recipe: Recipe) -> None:
     def refuse(key: str, expected: str) -> None:
         raise TrainError(
@@ -272,8 +284,7 @@ def _check_ranges(recipe: Recipe) -> None:
         refuse("weight_decay", "0 or more")
     if recipe.scheduler not in SCHEDULERS:
         refuse("scheduler", f"one of {', '.join(SCHEDULERS)}")
-    if TEST_SPLIT.search(recipe.split):
-        refuse("split", "a split to train on: models are tested on that one")
+    refuse_test_split(recipe.name, recipe.split)
     if recipe.precision not in ("bfloat16", "float32"):
         refuse("precision", "bfloat16 or float32")
     for key in ("vision", "language"):

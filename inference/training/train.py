@@ -12,6 +12,8 @@ In the output folder::
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -23,6 +25,7 @@ from typing import Any
 import PIL.Image
 import torch
 import transformers
+from filelock import FileLock, Timeout
 from peft import LoraConfig, PeftModel, load_peft_weights, set_peft_model_state_dict
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
@@ -36,7 +39,7 @@ from soubench.inference.backends.pipeline import (
 )
 from soubench.inference.chat_templates import ensure_chat_template, has_system_role
 from soubench.inference.model_card import save_card
-from soubench.inference.run_folder import first_difference, write_whole
+from soubench.inference.run_folder import LOCK_FILE, first_difference, write_whole
 from soubench.inference.scores import Measure
 from soubench.inference.training.card import make_training_card
 from soubench.inference.training.judge import Measures, judge, measure_of
@@ -59,6 +62,8 @@ CARD_FILE = "README.md"
 CHECKPOINTS = 10
 DATALOADER_NUM_WORKERS = 4
 HELD_OUT_ROWS = 200
+DEFAULTS = ("optim", "adam_beta1", "adam_epsilon", "max_grad_norm")
+"""What no recipe sets, and no paper gives."""
 MAY_DIFFER = ("libraries",)
 """What need not be the same when a run goes on."""
 JUDGING_TIMEOUT_S = 24 * 3600
@@ -136,9 +141,9 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     described["lora_targets"] = targets
     _check_folder(options.out, described, MAY_DIFFER)
     _write_settings(options.out, described)
-    # The LoRA is drawn when the trainer is made: the same one for the same seed.
-    hf.set_seed(options.seed)
-    try:
+    with _locked(options.out), _explained(recipe):
+        # The LoRA is drawn when the trainer is made: the same one for the same seed.
+        hf.set_seed(options.seed)
         trainer = NumericSFTTrainer(
             model=model,
             args=config,
@@ -165,6 +170,56 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
                 judging.judge(trainer.state)
         else:
             trainer.train(resume_from_checkpoint=None if last is None else str(last.folder))
+        logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        trainer.accelerator.wait_for_everyone()
+        result: dict[str, Any] = {
+            "steps": trainer.state.global_step,
+            "loss": logged[-1] if logged else None,
+            "held_out": held_out_measures(options.out),
+            "held_out_rows": len(held),
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "processes": trainer.accelerator.num_processes,
+            "defaults": {name: str(getattr(config, name)) for name in DEFAULTS},
+            "measure": None if measure is None else measure.name,
+            "chosen": _choose(options.out, measure, trainer.state.global_step),
+            "merged": str(options.out / MERGED) if options.merge else None,
+        }
+        if trainer.is_world_process_zero():
+            if options.merge:
+                _merge(recipe, options.out, result["chosen"])
+            card = make_training_card(described, result)
+            save_card(card, options.out / CARD_FILE)
+            if options.merge:
+                save_card(card, options.out / MERGED / CARD_FILE)
+            write_whole(options.out / RESULT_FILE, result)
+        trainer.accelerator.wait_for_everyone()
+        return result
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Keep a folder to this run; the first process stands for all."""
+    if int(os.environ.get("RANK", "0")):
+        yield
+        return
+    lock = FileLock(out / LOCK_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise TrainError(
+            f"{out}: another run is training there. Wait for it, or choose another --out."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _explained(recipe: Recipe) -> Iterator[None]:
+    """Turn what libraries raise of pictures and of memory into what a user can do about it."""
+    try:
+        yield
     except (OSError, SyntaxError, PIL.Image.DecompressionBombError):
         # What Pillow raises for a damaged file does not say whose it is.
         refuse_broken_pictures(recipe)
@@ -178,29 +233,6 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             "Lower one of them (effective_batch keeps the step's rows the same), lower "
             "max_new_tokens if it was held-out rows that were judged, or choose a smaller model."
         ) from error
-    logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    trainer.accelerator.wait_for_everyone()
-    result: dict[str, Any] = {
-        "steps": trainer.state.global_step,
-        "loss": logged[-1] if logged else None,
-        "held_out": held_out_measures(options.out),
-        "held_out_rows": len(held),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "processes": trainer.accelerator.num_processes,
-        "measure": None if measure is None else measure.name,
-        "chosen": _choose(options.out, measure, trainer.state.global_step),
-        "merged": str(options.out / MERGED) if options.merge else None,
-    }
-    if trainer.is_world_process_zero():
-        if options.merge:
-            _merge(recipe, options.out, result["chosen"])
-        card = make_training_card(described, result)
-        save_card(card, options.out / CARD_FILE)
-        if options.merge:
-            save_card(card, options.out / MERGED / CARD_FILE)
-        write_whole(options.out / RESULT_FILE, result)
-    trainer.accelerator.wait_for_everyone()
-    return result
 
 
 def _check_report_to(name: str) -> None:
@@ -414,8 +446,16 @@ class _Judging(TrainerCallback):
 def held_out_measures(out: Path) -> dict[int, Measures]:
     """Return step -> measures of what was judged; step 0 is the model as it came."""
     path = out / HELD_OUT_FILE
-    judged = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {int(step): measures for step, measures in judged.items()}
+    if not path.is_file():
+        return {}
+    try:
+        judged = json.loads(path.read_text(encoding="utf-8"))
+        return {int(step): dict(measures) for step, measures in judged.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise TrainError(
+            f"{path} cannot be read ({error}). Remove it: what is judged again is the checkpoints "
+            "that follow."
+        ) from error
 
 
 def _choose(out: Path, measure: Measure | None, last: int) -> int:

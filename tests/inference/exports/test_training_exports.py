@@ -223,6 +223,14 @@ def test_what_a_trainer_cannot_do_is_refused(training, tmp_path, capsys, to, fla
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("split", ["test", "od_size"])
+def test_a_split_to_test_on_is_not_trained_on(split, built, tmp_path, capsys):
+    flags = {"dataset": "primitive-shapes", "config": "tuple"}
+    assert export("trl", tmp_path / "out", "--split", split, **flags) == 2
+    assert f"got {split!r}: models are tested on that" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_step_that_cannot_be_divided_is_refused(training, tmp_path, capsys):
     recipe = tmp_path / "mine.toml"
     recipe.write_text('extends = "sou-train-visdrone"\nper_device_batch = 3\n')

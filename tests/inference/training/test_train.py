@@ -14,6 +14,7 @@ import datasets
 import PIL.Image
 import pytest
 import torch
+from filelock import FileLock
 from huggingface_hub import ModelCard
 from peft import LoraConfig
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -305,6 +306,7 @@ def check_card(out, judged):
     assert "| max_steps | 6 | not in the paper: set in short.toml |" in card.text
     assert "| numeric_scale | 2.5 | not in the paper: set for this run |" in card.text
     assert "| lora_rank | 64 | the paper |" in card.text
+    assert "| max_grad_norm | 1.0 | not in the paper: the default of transformers |" in card.text
     assert "| vision | `model.vision_tower.encoder.layers.N.self_attn.q_proj` | 2 |" in card.text
     assert f"| all | | {len(settings['lora_targets'])} |" in card.text
 
@@ -521,6 +523,32 @@ def test_an_unknown_schedule_or_metric_is_told(tiny_vlm, shapes, tmp_path, capsy
         assert run(own, tiny_vlm("llava"), tmp_path / "run") == 2
         assert says in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_belongs_to_one_run_at_a_time(
+    short, tiny_vlm, shapes, installed_metrics, tmp_path, capsys
+):
+    out = tmp_path / "run"
+    flags = ["--max-steps", "1", "--no-merge"]
+    assert run(short, tiny_vlm("llava"), out, *flags) == 0
+    (out / "result.json").unlink()
+    with FileLock(out / "lock"):
+        assert run(short, tiny_vlm("llava"), out, *flags) == 2
+    assert "another run is training there" in capsys.readouterr().err
+    (out / "held_out.json").write_text("{")
+    assert run(short, tiny_vlm("llava"), out, *flags) == 2
+    assert "held_out.json cannot be read" in capsys.readouterr().err
+    (out / "held_out.json").unlink()
+    assert run(short, tiny_vlm("llava"), out, *flags) == 0
+
+
+def test_a_training_that_diverges_is_stopped(short, tiny_vlm, shapes, tmp_path, capsys):
+    own = tmp_path / "own.toml"
+    own.write_text(short.read_text() + "held_out = 0.0\nlearning_rate = 1e30\nwarmup = 0.0\n")
+    assert run(own, tiny_vlm("llava"), tmp_path / "run") == 2
+    said = capsys.readouterr().err
+    assert "step 2: the loss is nan, so the training has diverged. Lower learning_rate" in said
+    assert not (tmp_path / "run" / "result.json").exists()
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
