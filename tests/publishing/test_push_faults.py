@@ -114,7 +114,10 @@ def test_a_second_pusher_in_between(hub, client, push, built):
 def test_killed_in_the_middle_and_run_again(hub, client, built, tmp_path):
     repo_id = "org/killed"
     command = [sys.executable, "-m", "soubench", "push", "sou-vqa", repo_id, ALL]
-    cache = shutil.copytree(built / "cache", tmp_path / "cache")
+    # Another process of this test run may be exporting from the same cache.
+    cache = shutil.copytree(
+        built / "cache", tmp_path / "cache", ignore=shutil.ignore_patterns("staging")
+    )
     settings = clients.environment(hub.endpoint, tmp_path / "home")
     settings["HF_DATASETS_CACHE"] = str(cache)
     running = subprocess.Popen(
