@@ -11,14 +11,15 @@ import pytest
 from soubench.builders.errors import PublishError
 from soubench.builders.publishing import metric_cache
 from soubench.builders.publishing.metric_cache import install_metrics, metric_folders
+from tests.light import LIGHT
 
 LOAD = (
-    "import evaluate; metric = evaluate.load('option_match')\n"
+    f"{LIGHT}import evaluate; metric = evaluate.load('option_match')\n"
     "rows = {'predictions': ['B'], 'references': ['B'], 'options': [['x', 'y']]}\n"
     "print(metric.compute(**rows)['accuracy'])"
 )
 INSTALL = (
-    "from soubench.builders.publishing.metric_cache import install_metrics\n"
+    f"{LIGHT}from soubench.builders.publishing.metric_cache import install_metrics\n"
     "print(install_metrics(['option_match'])[0])"
 )
 

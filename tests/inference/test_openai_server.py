@@ -352,7 +352,10 @@ def test_kill_9_and_resume_ask_only_what_is_missing(built, stub_server, tmp_path
 
 
 def test_ctrl_c_stops_soon_and_the_run_goes_on(built, stub_server, tmp_path):
-    command = [sys.executable, "-m", "soubench", "predict", "sou-vqa", "aerial", "--model=stub"]
+    # Processes in the background of a shell may ignore the signal, and so may their children.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "import sys; from soubench.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "predict", "sou-vqa", "aerial", "--model=stub"]
     with stub_server(latency_s=0.1) as stub:
         command += [f"--out={tmp_path / 'run'}", f"--base-url={stub.url}", "--concurrency=2"]
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

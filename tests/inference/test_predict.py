@@ -22,6 +22,7 @@ from soubench.inference.dataset_rows import open_rows
 from soubench.inference.predict import PredictOptions, Shard, choose_rows, plan, predict
 from soubench.inference.questions import question_of
 from soubench.inference.run_folder import Reply, merge_runs, read_run
+from tests.light import LIGHT
 
 ORACLE = ("--model", "baseline:oracle")
 
@@ -437,8 +438,10 @@ def test_a_folder_with_the_same_columns_and_no_pictures_needs_blind(tmp_path, ca
     }
 
 
-SLOW = """
-import sys, time
+SLOW = (
+    LIGHT
+    + """
+import time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from test_predict import Scripted, PredictOptions, Reply, plan, predict
@@ -451,6 +454,7 @@ def answer(n, question):
 options = PredictOptions("sou-vqa", "aerial", Path(sys.argv[1]), circular=True)
 print("done", predict(plan(options), Scripted(answer)).new)
 """
+)
 
 
 def test_kill_9_anywhere_repeats_nothing(built, tmp_path):

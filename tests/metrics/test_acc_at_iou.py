@@ -18,6 +18,7 @@ from soubench.metrics.acc_at_iou.acc_at_iou import KNOWN, check_rows, read_boxes
 from soubench.metrics.acc_at_iou.acc_at_iou import score as score_rows
 from soubench.metrics.acc_at_iou.box_text import MAX_CHARS
 from soubench.metrics.acc_at_iou.overlap import best_match, iou_matrix, pair_iou
+from tests.light import LIGHT
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "acc_at_iou")
 SIZE = [1000, 500]
@@ -881,7 +882,7 @@ def test_thresholds_that_look_alike_have_keys_of_their_own(metric):
 
 def test_two_processes_at_once_agree_and_run_offline_from_elsewhere(tmp_path):
     program = (
-        f"import evaluate; m = evaluate.load({FOLDER!r})\n"
+        f"{LIGHT}import evaluate; m = evaluate.load({FOLDER!r})\n"
         "for i in range(50): m.add(prediction=[0, 0, 10, 10 + i], reference=[0, 0, 10, 10])\n"
         "print(m.compute()['mean_iou'])"
     )

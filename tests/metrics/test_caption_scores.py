@@ -20,6 +20,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from soubench.metrics.caption_scores.bert import BertOptions, neutral_path
 from soubench.metrics.caption_scores.caption_scores import score
+from tests.light import LIGHT
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "caption_scores")
 PREDICTIONS = [
@@ -366,7 +367,7 @@ def test_two_processes_use_the_metric_at_once():
 
 def test_bleu_and_rouge_need_neither_bert_score_nor_a_network():
     program = (
-        "import socket, sys\n"
+        f"{LIGHT}import socket\n"
         "sys.modules['bert_score'] = None\n"
         "def refuse(*args, **kwargs): raise AssertionError('network')\n"
         "socket.socket.connect = refuse\n"

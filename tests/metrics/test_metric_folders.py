@@ -12,6 +12,8 @@ from pathlib import Path
 import evaluate
 import pytest
 
+from tests.light import LIGHT
+
 METRICS = Path(__file__).parents[2] / "metrics"
 FOLDERS = sorted(path.parent for path in METRICS.glob("*/*.py") if path.stem == path.parent.name)
 
@@ -67,7 +69,7 @@ def test_app_compiles(folder):
 
 
 def test_folder_loads_by_path_from_elsewhere(folder, tmp_path):
-    program = f"import evaluate; print(type(evaluate.load({str(folder)!r})).__name__)"
+    program = f"{LIGHT}import evaluate; print(type(evaluate.load({str(folder)!r})).__name__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

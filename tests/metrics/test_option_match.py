@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from soubench.metrics.option_match.interval import clustered_interval, wilson
 from soubench.metrics.option_match.option_match import RULES, match_option, score
+from tests.light import LIGHT
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "option_match")
 SEA = ["buoy", "fishing-boat", "cargo-ship", "pier"]
@@ -1042,7 +1043,7 @@ def test_processes_share_the_cache_folder_in_peace():
 def test_folder_stands_alone(tmp_path):
     """No import of ours: the script runs where ``soubench`` cannot be imported."""
     program = (
-        "import sys; sys.modules['soubench'] = None\n"
+        f"{LIGHT}sys.modules['soubench'] = None\n"
         f"import evaluate; metric = evaluate.load({FOLDER!r})\n"
         "rows = {'predictions': ['B'], 'references': ['B'], 'options': [['x', 'y']]}\n"
         "print(metric.compute(**rows)['accuracy'])"

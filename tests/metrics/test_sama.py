@@ -16,6 +16,7 @@ from soubench.metrics.sama import shape_text
 from soubench.metrics.sama.assignment import assign, assign_integers, pack
 from soubench.metrics.sama.sama import match_shapes, score, score_shapes
 from soubench.metrics.sama.shape_text import CATEGORICAL, Shape, read_shapes
+from tests.light import LIGHT
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "sama")
 KINDS = ("Circle", "Square", "Triangle")
@@ -759,7 +760,7 @@ def test_what_is_unparsed_is_told_per_sample():
 
 def test_metric_loads_by_path_without_network_from_elsewhere(tmp_path):
     program = (
-        f"import evaluate; m = evaluate.load({FOLDER!r}); "
+        f"{LIGHT}import evaluate; m = evaluate.load({FOLDER!r}); "
         f"print(m.compute(predictions=[{FIRST!r}], references=[{FIRST!r}])['sama'])"
     )
     done = subprocess.run(
