@@ -1,7 +1,6 @@
 """Open the rows of a dataset: built in the cache, exported to a folder, or on the Hub."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets.packaged_modules.cache.cache import Cache
 
-from soubench.builders.errors import RunError, brief
+from soubench.builders.errors import PictureError, RunError, brief
 from soubench.builders.publishing.dataset_cache import is_live
 from soubench.builders.publishing.export_folder import is_export, load_manifest
 from soubench.builders.publishing.quiet import quiet_datasets
+from soubench.inference.chat import pictures_of
 
 EVALUATION_SPLIT = "test"
 QUESTION_COLUMNS = ("id", "question", "options", "answer", "target", "system_prompt")
@@ -69,8 +69,24 @@ class LoadedRows:
         """
         rows = self.undecoded()
         for name in self.picture_columns:
-            for chunk in _plain_chunks(rows, name):
+            for chunk in rows.data.table[name].chunks:
                 _check_chunk(chunk, self)
+
+    def refuse_broken_pictures(self) -> None:
+        """Decode pictures until one cannot be; for when it is known that there is one.
+
+        Raises:
+            PictureError: Of the first that cannot be decoded; it names the row.
+        """
+        columns = self.picture_columns
+        for row in self.undecoded().select_columns(["id", *columns]):
+            for picture in pictures_of(row, columns):
+                try:
+                    picture.open()
+                except PictureError as error:
+                    raise PictureError(
+                        error.reason, f"{self.source}, row {row['id']}: {error}"
+                    ) from error
 
 
 def open_rows(
@@ -207,6 +223,9 @@ def _with_ids(rows: datasets.Dataset, split: str) -> datasets.Dataset:
     if not pa.types.is_string(ids.type):
         rows = rows.cast_column("id", datasets.Value("string"))
         ids = rows.data.table["id"]
+    if ids.null_count:
+        empty = pc.index(pc.is_null(ids), True).as_py()
+        raise RunError(f"expected a text at id in every row; row {empty} has none.")
     if pc.count_distinct(ids).as_py() != len(rows):
         counts = pc.value_counts(ids)
         twice = next(c["values"].as_py() for c in counts if c["counts"].as_py() > 1)
@@ -229,17 +248,14 @@ def _is_picture(kind: Any) -> bool:  # noqa: ANN401  # a feature of datasets
     return isinstance(getattr(kind, "feature", kind), datasets.Image)
 
 
-def _plain_chunks(rows: datasets.Dataset, column: str) -> Iterable[pa.StructArray]:
-    """Return a column of pictures in parts, with lists taken apart."""
-    for chunk in rows.data.table[column].chunks:
-        is_list = pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)
-        yield chunk.flatten() if is_list else chunk
-
-
-def _check_chunk(pictures: pa.StructArray, loaded: LoadedRows) -> None:
+def _check_chunk(pictures: pa.Array, loaded: LoadedRows) -> None:
+    is_without = pictures.null_count > 0
+    if pa.types.is_list(pictures.type) or pa.types.is_large_list(pictures.type):
+        is_without = is_without or 0 in pc.unique(pc.list_value_length(pictures)).to_pylist()
+        pictures = pictures.flatten()
     by_path = pc.is_null(pc.struct_field(pictures, "bytes"))
     paths = pc.unique(pc.struct_field(pictures.filter(by_path), "path")).to_pylist()
-    if None in paths or pictures.null_count:
+    if None in paths or is_without or pictures.null_count:
         raise RunError(
             f"{loaded.source}, {loaded.config}: rows came without their pictures. Put your own "
             "copies in with soubench attach; soubench predict can ask without, with --blind."

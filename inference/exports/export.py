@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from soubench.builders.errors import PublishError
+from soubench.builders.errors import PictureError, PublishError
 from soubench.builders.publishing.export_folder import MADE_BY, MANIFEST, replacing
 from soubench.inference.dataset_rows import LoadedRows, open_rows
 from soubench.inference.exports import (
@@ -63,6 +63,7 @@ def export_to(
         PublishError: No such format, a folder that cannot be written, or rows that the tool would
             misread.
         RunError: There is no such dataset, config or split, or rows came without pictures.
+        PictureError: A picture cannot be decoded.
         TrainError: No recipe fits, or the tool cannot do what it asks.
     """
     if to not in FORMATS:
@@ -74,10 +75,15 @@ def export_to(
     loaded.check_pictures()
     training = prepare(loaded, recipe) if to in TRAINING else None
     with replacing(folder) as target:
-        if training is not None:
-            done = TRAINING[to](training, target)
-        else:
-            done = EVALUATION[to](loaded, target)
+        try:
+            if training is not None:
+                done = TRAINING[to](training, target)
+            else:
+                done = EVALUATION[to](loaded, target)
+        except PictureError:
+            # It does not say whose it is.
+            loaded.refuse_broken_pictures()
+            raise
         # Known as ours, so that the next export may take its place.
         said = {"made_by": MADE_BY, "to": to, "dataset": loaded.name, "config": loaded.config}
         said |= {"split": loaded.split, "fingerprint": loaded.fingerprint}

@@ -92,8 +92,8 @@ def prepare(loaded: LoadedRows, recipe: str | None) -> Training:
     refuse_test_split(loaded.name, loaded.split)
     chosen = load_recipe(recipe) if recipe else _recipe_for(loaded)
     chosen = replace(chosen, dataset=loaded.source, config=loaded.config, split=loaded.split)
-    kept = [name for name in ("id", "image_id") if name in loaded.rows.column_names]
-    labels = loaded.rows.select_columns(kept).to_list()
+    kept = [name for name in ("image_id",) if name in loaded.rows.column_names]
+    labels = loaded.rows.select_columns(["id", *kept]).to_list()
     with quiet_datasets():
         rows = training_rows(chosen, system_role=True)
         held = set(rows.held_out["id"])

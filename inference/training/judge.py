@@ -30,15 +30,23 @@ def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
     Raises:
         TrainError: These rows have no such number.
     """
-    row = _light(rows)[0]
-    try:
-        question = question_of(row)
-    except RunError as error:
+    kinds: dict[str, str] = {}
+    for row in _light(rows):
+        try:
+            kinds.setdefault(kind_of(question_of(row), row), str(row["id"]))
+        except RunError as error:
+            raise TrainError(
+                "held-out rows are judged by their question and answer, and row "
+                f"{row['id']} has none. Train without judging, with held_out = 0 in the recipe, "
+                f"or add what is missing: {error}"
+            ) from error
+    if len(kinds) > 1:
+        named = ", ".join(f"{kind} (row {row_id})" for kind, row_id in kinds.items())
         raise TrainError(
-            "held-out rows are judged by their question and answer, and these have none. Train "
-            f"without judging, with held_out = 0 in the recipe, or add the columns: {error}"
-        ) from error
-    measures = SCORINGS[kind_of(question, row)].measures
+            f"held-out rows are judged by one metric, and their answers are of several kinds: "
+            f"{named}. Choose a config whose rows are alike, or held_out = 0 in the recipe."
+        )
+    measures = SCORINGS[next(iter(kinds))].measures
     if metric == measures[0].metric:
         return measures[0]
     found = next((measure for measure in measures if measure.name == metric), None)

@@ -33,7 +33,12 @@ class PrefixCollator:
         ]
         return self._processor(
             images=pictures,
-            text=[self._processor.apply_chat_template(chat, tokenize=False) for chat in chats],
+            text=[
+                self._processor.apply_chat_template(
+                    chat, tokenize=False, add_generation_prompt=True
+                )
+                for chat in chats
+            ],
             # It ends a reply with <eos> itself.
             suffix=[row["completion"][0]["content"] for row in rows],
             padding=True,

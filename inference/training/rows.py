@@ -8,9 +8,8 @@ from typing import Any
 import datasets
 from jinja2 import TemplateError
 
-from soubench.builders.errors import PictureError, TrainError, brief
+from soubench.builders.errors import TrainError, brief
 from soubench.builders.keyed import keyed_hash
-from soubench.inference.chat import pictures_of
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.questions import PICTURE_COLUMNS
 from soubench.inference.training.recipe import Recipe
@@ -24,7 +23,7 @@ class TrainingRows:
     """What is trained on and what is held out.
 
     Attributes:
-        train: Rows with ``image`` or ``images``, ``prompt`` and ``completion``.
+        train: Rows with ``id``, ``image`` or ``images``, ``prompt`` and ``completion``.
         held_out: All columns of the rows that a checkpoint is chosen on, and those three.
         fingerprint: Of the dataset.
         source: As the recipe names it.
@@ -57,14 +56,15 @@ def training_rows(recipe: Recipe, *, system_role: bool, seed: int = 0) -> Traini
     if not system_role:
         rows = rows.map(_without_system, input_columns=["prompt"], desc="prompts")
     group = next(name for name in GROUP_COLUMNS if name in rows.column_names)
-    groups = rows[group][:]
+    # Of any type: numbers, lists.
+    groups = list(map(str, rows[group][:]))
     ranked = sorted(set(groups), key=lambda g: (keyed_hash("held-out", seed, g), g))
     n = min(ceil(recipe.held_out * len(ranked)), len(ranked) - 1) if recipe.held_out else 0
     held = set(ranked[:n])
     picture = [name for name in PICTURE_COLUMNS if name in rows.column_names]
     train = rows.select([i for i, g in enumerate(groups) if g not in held])
     return TrainingRows(
-        train=train.select_columns([*picture, "prompt", "completion"]),
+        train=train.select_columns(["id", *picture, "prompt", "completion"]),
         held_out=rows.select([i for i, g in enumerate(groups) if g in held]),
         fingerprint=loaded.fingerprint,
         source=f"{recipe.dataset}, {recipe.config}, {recipe.split}",
@@ -88,16 +88,16 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
     if not len(rows):
         raise TrainError(f"{recipe.dataset}, {recipe.config}, {recipe.split}: there are no rows.")
     if {"prompt", "completion"} <= columns:
-        for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
-            _check_turns(f"{recipe.dataset}, row {i}", row)
+        for row in rows.select_columns(["id", "prompt", "completion"]):
+            _check_turns(f"{recipe.dataset}, row {row.pop('id')}", row)
         return rows
     if {"question", "target"} <= columns:
-        for i, row in enumerate(rows.select_columns(["question", "target"])):
+        for row in rows.select_columns(["id", "question", "target"]):
+            where = f"{recipe.dataset}, row {row.pop('id')}"
             for name, text in row.items():
                 if not isinstance(text, str) or not text.strip():
                     raise TrainError(
-                        f"{recipe.dataset}, row {i}: expected a text in the column {name}, got "
-                        f"{text!r:.80}."
+                        f"{where}: expected a text in the column {name}, got {text!r:.80}."
                     )
         return rows.map(_conversation, input_columns=["question", "target"], desc="conversations")
     raise TrainError(
@@ -132,22 +132,6 @@ def _is_turn(turn: object) -> bool:
     )
 
 
-def refuse_broken_pictures(recipe: Recipe) -> None:
-    """Decode a dataset's pictures until one cannot be; for when it is known that there is one.
-
-    Raises:
-        TrainError: Of the first that cannot be decoded.
-    """
-    loaded = open_rows(recipe.dataset, recipe.config, recipe.split)
-    columns = loaded.picture_columns
-    for row in loaded.undecoded().select_columns(["id", *columns]):
-        for picture in pictures_of(row, columns):
-            try:
-                picture.open()
-            except PictureError as error:
-                raise TrainError(f"{recipe.dataset}, row {row['id']}: {error}") from error
-
-
 def check_conversations(
     rows: datasets.Dataset,
     processor: Any,  # noqa: ANN401  # transformers: no types
@@ -157,7 +141,7 @@ def check_conversations(
     """Check that a model's chat template can write every row.
 
     Args:
-        rows: Rows with ``prompt`` and ``completion``.
+        rows: Rows with ``id``, ``prompt`` and ``completion``.
         processor: The model's processor, with a chat template.
         takes_turns: The template writes replies, too; else it writes prompts only.
 
@@ -166,20 +150,21 @@ def check_conversations(
             where a picture goes: it would look for one more.
     """
     token = getattr(processor, "image_token", None)
-    for i, row in enumerate(rows.select_columns(["prompt", "completion"])):
+    for row in rows.select_columns(["id", "prompt", "completion"]):
+        where = f"row {row.pop('id')}"
         for name, turns in row.items():
             if token and any(token in turn["content"] for turn in turns):
                 raise TrainError(
-                    f"the column {name} of row {i} has {token!r} in its text, which this model "
-                    "takes for the place of a picture. Take it out: pictures go before the first "
-                    "text of the user."
+                    f"{where}: the column {name} has {token!r} in its text, which this model takes "
+                    "for the place of a picture. Take it out: pictures go before the first text of "
+                    "the user."
                 )
         turns = [*row["prompt"], *(row["completion"] if takes_turns else [])]
         try:
             processor.apply_chat_template(_as_parts(turns, []), tokenize=False)
         except (TemplateError, ValueError, TypeError, KeyError) as error:
             raise TrainError(
-                f"row {i} has turns that the model's chat template cannot write "
+                f"{where} has turns that the model's chat template cannot write "
                 f"({', '.join(turn['role'] for turn in turns)}): {brief(error, 200)}"
             ) from error
 

@@ -12,7 +12,7 @@ In the output folder::
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -38,6 +38,7 @@ from soubench.inference.backends.pipeline import (
     limit_pixels,
 )
 from soubench.inference.chat_templates import ensure_chat_template, has_system_role
+from soubench.inference.dataset_rows import open_rows
 from soubench.inference.model_card import save_card
 from soubench.inference.run_folder import LOCK_FILE, first_difference, write_whole
 from soubench.inference.scores import Measure
@@ -50,7 +51,6 @@ from soubench.inference.training.recipe import Recipe
 from soubench.inference.training.rows import (
     TrainingRows,
     check_conversations,
-    refuse_broken_pictures,
     training_rows,
 )
 
@@ -117,6 +117,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
         TrainError: The model, its template, the layers or the dataset do not fit the recipe, the
             folder holds another run, or the device's memory is too small.
         RunError: There is no such dataset, config or split.
+        PictureError: A picture cannot be decoded.
     """
     _check_report_to(options.report_to)
     processor, has_limit = _load_processor(recipe)
@@ -126,7 +127,8 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     rows = training_rows(recipe, system_role=has_system_role(processor), seed=options.seed)
     kind = _from_pretrained(hf.AutoConfig, recipe).model_type
     prefix = PrefixCollator(processor) if kind in PREFIX_ATTENTION else None
-    check_conversations(rows.train, processor, takes_turns=prefix is None)
+    for part in (rows.train, rows.held_out):
+        check_conversations(part, processor, takes_turns=prefix is None)
     described = settings(recipe, options, rows)
     _check_folder(options.out, described, (*MAY_DIFFER, "lora_targets"))
     done = _finished(options)
@@ -159,15 +161,15 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             ),
             numeric_scale=recipe.numeric_scale,
         )
-        judging = _Judging(trainer, processor, held, recipe, options.out)
+        checkpoints = _checkpoints(options.out)
         if measure is not None:
+            judging = _Judging(trainer, processor, held, recipe, options.out)
+            judging.catch_up(checkpoints)
             trainer.add_callback(judging)
-        last = _last_checkpoint(options.out)
+        last = checkpoints[-1] if checkpoints else None
         if last is not None and last.is_the_end:
             # The trainer would go one step beyond it.
-            _take_up(trainer, last)
-            if measure is not None:
-                judging.judge(trainer.state)
+            trainer.state = last.state
         else:
             trainer.train(resume_from_checkpoint=None if last is None else str(last.folder))
         logged = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
@@ -222,7 +224,7 @@ def _explained(recipe: Recipe) -> Iterator[None]:
         yield
     except (OSError, SyntaxError, PIL.Image.DecompressionBombError):
         # What Pillow raises for a damaged file does not say whose it is.
-        refuse_broken_pictures(recipe)
+        open_rows(recipe.dataset, recipe.config, recipe.split).refuse_broken_pictures()
         raise
     except RuntimeError as error:
         if not is_out_of_memory(error):
@@ -252,7 +254,7 @@ def _finished(options: TrainOptions) -> dict[str, Any] | None:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         result["held_out"] = {int(step): value for step, value in result["held_out"].items()}
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise TrainError(f"{path} cannot be read ({error}). Remove it to go on.") from error
     if not options.merge:
         return result
@@ -389,8 +391,8 @@ def _check_folder(out: Path, described: dict[str, Any], may_differ: tuple[str, .
             raise TrainError(f"{out} is not empty and holds no run. Choose another --out.")
         return
     try:
-        there = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        there = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise TrainError(f"{path} cannot be read ({error}). Choose another --out.") from error
     difference = first_difference(there, described, may_differ)
     if difference is not None:
@@ -421,24 +423,29 @@ class _Judging(TrainerCallback):
         self._trainer, self._processor = trainer, processor
         self._rows, self._recipe, self._out = rows, recipe, out
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        # At step 0 the LoRA adds nothing: this is the model as it came. Later, it is a checkpoint
-        # after which the run was stopped, perhaps before it was judged.
-        self.judge(state)
+    def catch_up(self, checkpoints: Sequence["_Checkpoint"]) -> None:
+        """Judge the model as it came, and checkpoints that a run was stopped before judging."""
+        # The LoRA adds nothing yet.
+        self.judge(0)
+        for checkpoint in checkpoints:
+            if checkpoint.step not in held_out_measures(self._out):
+                weights = load_peft_weights(str(checkpoint.folder))
+                set_peft_model_state_dict(self._trainer.model, weights)
+                self.judge(checkpoint.step)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        self.judge(state)
+        self.judge(state.global_step)
 
-    def judge(self, state: Any) -> None:  # noqa: ANN401
+    def judge(self, step: int) -> None:
         """Judge the model at a step, if it was not yet."""
         judged = held_out_measures(self._out)
-        if state.is_world_process_zero and state.global_step not in judged:
+        if self._trainer.is_world_process_zero() and step not in judged:
             model = self._trainer.accelerator.unwrap_model(self._trainer.model).get_base_model()
             # Sampling of the data goes on as if no one had looked.
             drawn = torch.get_rng_state()
             measures = judge(model, self._processor, self._rows, self._recipe)
             torch.set_rng_state(drawn)
-            judged[state.global_step] = measures
+            judged[step] = measures
             write_whole(self._out / HELD_OUT_FILE, {str(s): judged[s] for s in judged})
         self._trainer.accelerator.wait_for_everyone()
 
@@ -453,8 +460,7 @@ def held_out_measures(out: Path) -> dict[int, Measures]:
         return {int(step): dict(measures) for step, measures in judged.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise TrainError(
-            f"{path} cannot be read ({error}). Remove it: what is judged again is the checkpoints "
-            "that follow."
+            f"{path} cannot be read ({error}). Remove it: all checkpoints are judged again."
         ) from error
 
 
@@ -485,12 +491,16 @@ class _Checkpoint:
     state: TrainerState
 
     @property
+    def step(self) -> int:
+        return int(self.state.global_step)
+
+    @property
     def is_the_end(self) -> bool:
-        return bool(self.state.global_step >= self.state.max_steps)
+        return self.step >= int(self.state.max_steps)
 
 
-def _last_checkpoint(out: Path) -> _Checkpoint | None:
-    """Return the last checkpoint; None without any."""
+def _checkpoints(out: Path) -> list[_Checkpoint]:
+    """Return the checkpoints that are there, in their order."""
     complete = []
     for path in out.glob("checkpoint-*"):
         try:
@@ -499,14 +509,7 @@ def _last_checkpoint(out: Path) -> _Checkpoint | None:
         except (OSError, ValueError, TypeError):
             continue
         complete.append(_Checkpoint(path, state))
-    return max(complete, key=lambda one: one.state.global_step, default=None)
-
-
-def _take_up(trainer: Any, checkpoint: _Checkpoint) -> None:  # noqa: ANN401
-    """Bring a trainer to where it was when it wrote its last checkpoint."""
-    set_peft_model_state_dict(trainer.model, load_peft_weights(str(checkpoint.folder)))
-    trainer.state = checkpoint.state
-    trainer.state.is_world_process_zero = trainer.is_world_process_zero()
+    return sorted(complete, key=lambda one: one.step)
 
 
 def _merge(recipe: Recipe, out: Path, step: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import datasets
 import pytest
+from PIL import Image
 
 from soubench.builders.demo_scenes import write_demo_source
 from soubench.builders.errors import RunError
@@ -94,6 +95,19 @@ def write_parquet(folder, split="validation", **columns):
     rows = {"question": ["Q1", "Q2"], "options": [["x", "y"]] * 2, "answer": ["A", "B"], **columns}
     datasets.Dataset.from_dict(rows).to_parquet(folder / f"{split}-00000-of-00001.parquet")
     return folder
+
+
+def test_an_id_that_is_missing_is_told(tmp_path):
+    folder = write_parquet(tmp_path / "mine", id=["a", None])
+    with pytest.raises(RunError, match="in every row; row 1 has none"):
+        open_rows(str(folder), None, None)
+
+
+@pytest.mark.parametrize("pictures", [[], None], ids=["empty", "null"])
+def test_a_row_without_any_of_its_pictures_is_noticed(pictures, tmp_path):
+    folder = write_parquet(tmp_path / "mine", images=[[Image.new("RGB", (8, 8))], pictures])
+    with pytest.raises(RunError, match="rows came without their pictures"):
+        open_rows(str(folder), None, None).check_pictures()
 
 
 def test_any_folder_with_the_columns_will_do(tmp_path):

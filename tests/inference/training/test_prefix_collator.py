@@ -1,5 +1,7 @@
 """Training on a tiny PaliGemma: its prompt sees itself, its reply only what comes before."""
 
+import copy
+
 import datasets
 import PIL.Image
 import pytest
@@ -53,6 +55,32 @@ def test_the_labels_are_the_reply_and_its_end(processor):
     assert told == [f"{reply}<eos>", "nowhere at all<eos>"]
     asked = processor.decode(inputs["input_ids"][0][: labelled[0].nonzero()[0]])
     assert asked == "<image>" * 16 + f"<bos>{question}\n"
+
+
+def test_a_template_of_the_models_own_asks_as_predict_does(processor):
+    own = copy.deepcopy(processor)
+    own.chat_template = (
+        "<image>{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'][1]['text'] }} "
+        "{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    inputs = PrefixCollator(own)([row("Where?", "here")])
+    asked = own.apply_chat_template(
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image", "image": row("", "")["image"]},
+                    {"type": "text", "text": "Where?"},
+                ],
+            }
+        ],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+    )["input_ids"]
+    assert torch.equal(inputs["input_ids"][:, : asked.shape[1]], asked)
+    assert own.decode(asked[0]).endswith("assistant: \n")
 
 
 def test_a_reply_is_foretold_as_it_is_generated(processor, model):
@@ -127,5 +155,5 @@ def test_several_turns_are_refused(folder, tmp_path, capsys):
     datasets.Dataset.from_dict(rows).to_parquet(path / "train.parquet")
     flags = ["--dataset", path, "--config", "default", "--model", folder, "--out", tmp_path / "run"]
     assert main(["train", RECIPE, *map(str, flags)]) == 2
-    assert "row 0 has turns that the model's chat template" in capsys.readouterr().err
+    assert "row train-000000 has turns that the model's chat template" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

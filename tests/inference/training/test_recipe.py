@@ -100,6 +100,7 @@ def test_parts_of_a_recipe():
                 'scheduler = "cosine_with_min_lr"',
                 'split = "test"',
                 'split = "od_size"',
+                'split = "Test"',
                 'split = "strong_od_test"',
             )
         ),

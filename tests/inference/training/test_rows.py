@@ -67,7 +67,7 @@ def test_groups_are_held_out_whole_and_by_seed(sou_train):
         {row["image"].tobytes() for row in part} for part in (rows[0].train, rows[0].held_out)
     ]
     assert not digests[0] & digests[1]
-    assert rows[0].train.column_names == ["image", "prompt", "completion"]
+    assert rows[0].train.column_names == ["id", "image", "prompt", "completion"]
 
 
 def rows_of_a_user(folder, prompt, completion, image):
@@ -92,19 +92,19 @@ TWO = [{"role": "assistant", "content": "2"}]
 @pytest.mark.parametrize(
     ("prompt", "completion", "image", "says"),
     [
-        pytest.param(None, TWO, None, "row 1: .* column prompt .* got None", id="no prompt"),
+        pytest.param(None, TWO, None, "row b: .* column prompt .* got None", id="no prompt"),
         pytest.param(
             USER,
             None,
             None,
-            "row 1: expected the column completion .* got None",
+            "row b: expected the column completion .* got None",
             id="no completion",
         ),
         pytest.param(
             USER,
             [{"role": "assistant", "content": " "}],
             None,
-            "row 1: expected the column completion",
+            "row b: expected the column completion",
             id="empty completion",
         ),
         pytest.param(
@@ -114,7 +114,7 @@ TWO = [{"role": "assistant", "content": "2"}]
             [{"role": "system", "content": "Be brief."}],
             TWO,
             None,
-            "row 1.*got system",
+            "row b.*got system",
             id="system",
         ),
         pytest.param(USER, USER, None, "one turn of the assistant; got user and user", id="who"),
@@ -144,14 +144,14 @@ def test_a_models_own_mark_of_a_picture_is_no_text(tmp_path):
     marked = [{"role": "user", "content": "<image>How many?"}]
     rows = training_rows(rows_of_a_user(tmp_path, marked, TWO, None), system_role=True).train
     check_conversations(rows, Processor("<|image_pad|>"))
-    with pytest.raises(TrainError, match="prompt of row 1 has '<image>'"):
+    with pytest.raises(TrainError, match="row b: the column prompt has '<image>'"):
         check_conversations(rows, Processor("<image>"))
 
 
 def test_turns_that_a_template_cannot_write_are_told(tmp_path):
     rows = training_rows(rows_of_a_user(tmp_path, USER * 2, TWO, None), system_role=True).train
     with pytest.raises(
-        TrainError, match=r"row 1 .*\(user, user, assistant\): roles must alternate"
+        TrainError, match=r"row b .*\(user, user, assistant\): roles must alternate"
     ):
         check_conversations(rows, Processor(None))
 
@@ -162,11 +162,38 @@ def test_a_target_that_says_nothing_is_told(target, tmp_path):
     table = {"image": [picture] * 2, "question": ["How many?"] * 2, "target": ["2", target]}
     datasets.Dataset.from_dict(table).to_parquet(tmp_path / "train.parquet")
     recipe = load_recipe("sou-train-visdrone").changed(dataset=str(tmp_path), config="default")
-    with pytest.raises(TrainError, match="row 1: expected a text in the column target, got "):
+    with pytest.raises(TrainError, match="row train-000001: expected a text in the column target"):
         training_rows(recipe, system_role=True)
 
 
 def test_rows_without_questions_are_trained_on_without_judging(tmp_path):
     rows = training_rows(rows_of_a_user(tmp_path, USER, TWO, None), system_role=True).train
-    with pytest.raises(TrainError, match="held_out = 0 in the recipe"):
+    with pytest.raises(TrainError, match=r"row a has none\. .* held_out = 0 in the recipe"):
         measure_of("option_match", rows)
+
+
+def test_held_out_rows_of_several_kinds_are_refused():
+    table = {
+        "id": ["a", "b"],
+        "question": ["Which?", "What?"],
+        "options": [["x", "y"], []],
+        "answer": ["A", None],
+        "target": ["A", "a ship"],
+    }
+    with pytest.raises(TrainError, match=r"several kinds: mcq \(row a\), text \(row b\)"):
+        measure_of("option_match", datasets.Dataset.from_dict(table))
+
+
+def test_groups_may_be_of_any_type(tmp_path):
+    table = {
+        "image": [Image.new("RGB", (8, 8))] * 4,
+        "prompt": [USER] * 4,
+        "completion": [TWO] * 4,
+        "group_id": [[1], [1], [2, 3], None],
+    }
+    datasets.Dataset.from_dict(table).to_parquet(tmp_path / "train.parquet")
+    recipe = load_recipe("sou-train-visdrone")
+    recipe = recipe.changed(dataset=str(tmp_path), config="default", held_out=0.4)
+    rows = training_rows(recipe, system_role=True)
+    assert len(set(map(str, rows.held_out["group_id"]))) == 2
+    assert len(rows.held_out) + len(rows.train) == 4

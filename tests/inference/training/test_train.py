@@ -367,10 +367,10 @@ from soubench.inference.training import train
 
 judge = train._Judging.judge
 
-def killed(self, state):
-    if state.global_step == 3:
+def killed(self, step):
+    if step == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    judge(self, state)
+    judge(self, step)
 
 train._Judging.judge = killed
 main(sys.argv[1:])
@@ -529,8 +529,10 @@ def test_a_folder_belongs_to_one_run_at_a_time(
     short, tiny_vlm, shapes, installed_metrics, tmp_path, capsys
 ):
     out = tmp_path / "run"
-    flags = ["--max-steps", "1", "--no-merge"]
+    flags = ["--max-steps", "2", "--save-steps", "1", "--no-merge"]
     assert run(short, tiny_vlm("llava"), out, *flags) == 0
+    judged = json.loads((out / "held_out.json").read_text())
+    assert list(judged) == ["0", "1", "2"]
     (out / "result.json").unlink()
     with FileLock(out / "lock"):
         assert run(short, tiny_vlm("llava"), out, *flags) == 2
@@ -538,8 +540,15 @@ def test_a_folder_belongs_to_one_run_at_a_time(
     (out / "held_out.json").write_text("{")
     assert run(short, tiny_vlm("llava"), out, *flags) == 2
     assert "held_out.json cannot be read" in capsys.readouterr().err
+    # All checkpoints are judged again, and the same one is chosen.
     (out / "held_out.json").unlink()
     assert run(short, tiny_vlm("llava"), out, *flags) == 0
+    assert json.loads((out / "held_out.json").read_text()) == judged
+    for name in ("result.json", "training.json"):
+        (out / name).write_text("null")
+        assert run(short, tiny_vlm("llava"), out, *flags) == 2
+        assert f"{name} cannot be read" in capsys.readouterr().err
+        (out / name).unlink()
 
 
 def test_a_training_that_diverges_is_stopped(short, tiny_vlm, shapes, tmp_path, capsys):
@@ -551,26 +560,53 @@ def test_a_training_that_diverges_is_stopped(short, tiny_vlm, shapes, tmp_path, 
     assert not (tmp_path / "run" / "result.json").exists()
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_picture_that_cannot_be_decoded_is_named(workers, short, tiny_vlm, tmp_path, capsys):
+def write_rows(folder, **columns):
+    """Rows a and b, each with a picture of its own, as a folder that load_dataset reads."""
     pictures = []
     for color in ("red", "green"):
         file = io.BytesIO()
         PIL.Image.new("RGB", (64, 64), color).save(file, "PNG")
         pictures.append({"bytes": file.getvalue(), "path": f"{color}.png"})
-    pictures[1]["bytes"] = pictures[1]["bytes"][:60]
     ask, say = [{"role": "user", "content": "?"}], [{"role": "assistant", "content": "!"}]
     table = {"image": pictures, "prompt": [ask] * 2, "completion": [say] * 2, "id": ["a", "b"]}
-    rows = datasets.Dataset.from_dict(table).cast_column("image", datasets.Image(decode=False))
-    rows = rows.cast_column("image", datasets.Image())
-    (tmp_path / "rows").mkdir()
-    rows.to_parquet(tmp_path / "rows" / "train.parquet")
+    rows = datasets.Dataset.from_dict(table | columns)
+    rows = rows.cast_column("image", datasets.Image(decode=False))
+    folder.mkdir()
+    rows.cast_column("image", datasets.Image()).to_parquet(folder / "train.parquet")
+    return pictures
+
+
+@pytest.mark.parametrize("command", ["train", "train with a worker", "trl", "llamafactory"])
+def test_a_picture_that_cannot_be_decoded_is_named(command, short, tiny_vlm, tmp_path, capsys):
+    pictures = write_rows(tmp_path / "good")
+    pictures[1]["bytes"] = pictures[1]["bytes"][:60]
+    write_rows(tmp_path / "rows", image=pictures)
     own = tmp_path / "own.toml"
-    own.write_text(short.read_text() + "held_out = 0.0\n")
-    flags = ["--dataset", tmp_path / "rows", "--config", "default"]
-    flags += ["--dataloader-num-workers", workers]
-    assert run(own, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
+    base = short.read_text() if "train" in command else 'extends = "sou-train-driving"\n'
+    own.write_text(base + "held_out = 0.0\n")
+    if "train" in command:
+        flags = ["--dataset", tmp_path / "rows", "--config", "default"]
+        flags += ["--dataloader-num-workers", "1" if "worker" in command else "0"]
+        assert run(own, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
+    else:
+        flags = ["--to", command, "--recipe", str(own)]
+        assert main(["export", str(tmp_path / "rows"), str(tmp_path / "run"), *flags]) == 2
+        assert not (tmp_path / "run").exists()
     assert "row b: the picture green.png cannot be decoded" in capsys.readouterr().err
+
+
+def test_what_is_held_out_is_checked_as_well(short, tiny_vlm, tmp_path, capsys):
+    for marked in ("a", "b"):
+        ask = [
+            [{"role": "user", "content": "<image>?" if name == marked else "?"}] for name in "ab"
+        ]
+        write_rows(tmp_path / marked, prompt=ask)
+        own = tmp_path / "own.toml"
+        own.write_text(short.read_text() + "held_out = 0.5\n")
+        flags = ["--dataset", tmp_path / marked, "--config", "default"]
+        assert run(own, tiny_vlm("llava"), tmp_path / "run", *flags) == 2
+        assert f"row {marked}: the column prompt has '<image>'" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
 
 
 def test_out_of_memory_names_the_setting(short, tiny_vlm, shapes, tmp_path, capsys, monkeypatch):
