@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from soubench.builders.errors import TrainError
 from soubench.inference.dataset_rows import LoadedRows
 from soubench.inference.exports.folder import Exported, write_readme, write_rows
 from soubench.inference.exports.training import (
@@ -22,6 +23,12 @@ def write(training: Training, target: Path) -> Exported:
         TrainError: The tool cannot do what the recipe asks.
     """
     refuse_numeric_scale(training.recipe, "TRL")
+    if "paligemma" in training.recipe.model.lower():
+        raise TrainError(
+            f"{training.recipe.model}: TRL alone does not tell this model where its reply begins, "
+            "so that the reply would see itself, nor has it a chat template for it. Use soubench "
+            "train, or export with --to ms-swift."
+        )
     parts = [write_rows(rows, target / "data") for rows in _parts(training)]
     text = settings_text(training, "TRL", _settings(training))
     (target / "train.yaml").write_text(text, encoding="utf-8")

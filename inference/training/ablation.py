@@ -22,6 +22,7 @@ from pathlib import Path
 from soubench.builders.errors import RunError, TrainError
 from soubench.inference.backends.pipeline import PipelineBackend
 from soubench.inference.compare import read_scored
+from soubench.inference.dataset_rows import open_rows
 from soubench.inference.layouts import SHAPES_SPLITS
 from soubench.inference.predict import Plan, PredictOptions, plan, predict
 from soubench.inference.published_tables import NOTE, published_rows, reference_line
@@ -85,8 +86,16 @@ class AblationOptions:
     batch_size: int = 1
 
     def splits_of(self, recipe: Recipe) -> Sequence[str]:
-        """Return the splits that a recipe's models are asked."""
-        return self.splits or SPLITS.get(Path(recipe.dataset).name, ("test",))
+        """Return the splits that a recipe's models are asked.
+
+        Raises:
+            RunError: There is no such dataset, config or split to train on.
+        """
+        if self.splits:
+            return self.splits
+        # An exported folder may have any name.
+        dataset = open_rows(recipe.dataset, recipe.config, recipe.split).name
+        return SPLITS.get(dataset, ("test",))
 
 
 def parts_variants(recipe: Recipe) -> list[Variant]:

@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=200,
         help="rows that each checkpoint is judged on, at most (default: 200)",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=_seed, default=0)
     parser.add_argument(
         "--dataloader-num-workers",
         metavar="N",
@@ -83,6 +83,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="none",
         help="where losses are logged (default: none)",
     )
+
+
+def _seed(text: str) -> int:
+    """Read a number that the random generators of all libraries take."""
+    seed = not_negative(text)
+    if seed >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"expected a number below 2^32, got {text}")
+    return seed
 
 
 def _train(args: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+from dataclasses import replace
 
 import datasets
 import pytest
@@ -13,7 +14,8 @@ from PIL import Image
 from soubench.builders.errors import TrainError
 from soubench.cli import main
 from soubench.inference.dataset_rows import open_rows
-from soubench.inference.exports.training import target_regex
+from soubench.inference.exports.folder import Pictures
+from soubench.inference.exports.training import conversations, target_regex
 from soubench.inference.training.lora_targets import lora_targets
 from soubench.inference.training.recipe import load_recipe
 from soubench.inference.training.rows import training_rows
@@ -213,6 +215,9 @@ def test_trl_trains_on_the_export(training, tiny_vlm, tmp_path, monkeypatch):
         pytest.param(
             "llamafactory", ["--recipe=shapes-paligemma-tuple"], "--to ms-swift", id="vision"
         ),
+        pytest.param(
+            "trl", ["--recipe=shapes-paligemma-tuple"], "the reply would see itself", id="prefix"
+        ),
         pytest.param("trl", ["--recipe=nope"], "no recipe 'nope'", id="no such recipe"),
         pytest.param("lmms-eval", ["--recipe=sou-train-soda"], "evaluates models", id="no trainer"),
     ],
@@ -248,19 +253,27 @@ def test_a_config_without_a_recipe_names_those_there_are(training, tmp_path, cap
     assert export("ms-swift", tmp_path / "out", *flags, config="a-visdrone-ce") == 0
 
 
-def test_a_text_that_looks_like_a_picture_is_refused(training, tmp_path):
-    from soubench.inference.exports.folder import Pictures
-    from soubench.inference.exports.training import conversations
+def mark_a_picture(row):
+    row["prompt"][1]["content"] += " <image>"
+    return row
 
+
+def ask_twice(row):
+    row["prompt"] = [*row["prompt"], row["prompt"][1]]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("disturb", "said"),
+    [
+        (mark_a_picture, "holds <image>"),
+        (ask_twice, "alternation.* got system, user, user, assistant"),
+    ],
+)
+def test_texts_and_turns_that_would_be_misread_are_refused(training, tmp_path, disturb, said):
     loaded = open_rows("sou-train", "a-visdrone", "train")
-    from dataclasses import replace
-
-    def disturbed(row):
-        row["prompt"][1]["content"] += " <image>"
-        return row
-
-    rows = replace(loaded, rows=loaded.rows.select([0]).map(disturbed))
-    with pytest.raises(TrainError, match="holds <image>"):
+    rows = replace(loaded, rows=loaded.rows.select([0]).map(disturb))
+    with pytest.raises(TrainError, match=said):
         list(conversations(rows, tmp_path, Pictures(), ""))
 
 

@@ -8,11 +8,14 @@ import evaluate
 import PIL.Image
 import pytest
 
+from soubench.builders.publishing.export import export_dataset
 from soubench.cli import main
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.published_tables import published_rows
 from soubench.inference.run_folder import read_run
 from soubench.inference.training import ablation
+from soubench.inference.training.recipe import load_recipe
+from soubench.inference.training.train import TrainOptions
 
 FLAGS = ["--effective-batch", "4", "--max-steps", "2", "--held-out-rows", "1"]
 
@@ -123,6 +126,14 @@ def test_what_is_done_is_not_done_again(
     other = ["--max-steps", "1", "--only", "sentence-x1"]
     assert ablate("format", recipe, tiny, out, *flags, *other) == 2
     assert "recipe.max_steps was 2 there and is 1 now" in capsys.readouterr().err
+
+
+def test_a_folder_of_any_name_is_asked_the_splits_of_its_dataset(recipe, shapes, tmp_path):
+    export_dataset("primitive-shapes", tmp_path / "mine")
+    mine = load_recipe(recipe).changed(dataset=str(tmp_path / "mine"))
+    options = ablation.AblationOptions(TrainOptions(tmp_path / "out"))
+    columns = list(published_rows("shapes_tableS1_parts")[0])[2:]
+    assert list(options.splits_of(mine)) == columns
 
 
 def test_another_datasets_own_measures_are_in_the_table(tiny_vlm, installed_metrics, tmp_path):
