@@ -1,6 +1,7 @@
 """A question with its pictures as a chat, for a processor's template or for a server."""
 
 import io
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,8 +73,11 @@ class Picture:
             with Image.open(io.BytesIO(self.read())) as image:
                 yield image
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            # Pillow names the buffer that it was given.
+            said = re.sub(r"\s*<_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
+            name = self.path or "(stored without a name)"
             raise PictureError(
-                "picture_unreadable", f"the picture {self.path} cannot be decoded: {error}"
+                "picture_unreadable", f"the picture {name} cannot be decoded: {said}"
             ) from error
 
     @cached_property

@@ -67,10 +67,32 @@ class LoadedRows:
         Raises:
             RunError: Rows came without pictures, or files are not where they were.
         """
-        rows = self.undecoded()
+        table = self.undecoded().data.table
         for name in self.picture_columns:
-            for chunk in rows.data.table[name].chunks:
-                _check_chunk(chunk, self)
+            start = 0
+            for pictures in table[name].chunks:
+                without = _first_without(pictures)
+                if without is not None:
+                    raise RunError(
+                        f"{self.source}, {self.config}: rows came without their pictures, such as "
+                        f"{table['id'][start + without]}. Put your own copies in with soubench "
+                        "attach; soubench predict can ask without, with --blind."
+                    )
+                self._check_files(pictures)
+                start += len(pictures)
+
+    def _check_files(self, pictures: pa.Array) -> None:
+        if _is_list(pictures):
+            pictures = pictures.flatten()
+        by_path = pc.is_null(pc.struct_field(pictures, "bytes"))
+        # Paths that Parquet files carry beside the bytes are names only, and are not looked at.
+        paths = pc.unique(pc.struct_field(pictures.filter(by_path), "path")).to_pylist()
+        missing = next((path for path in paths if not Path(path).is_file()), None)
+        if missing is not None:
+            raise RunError(
+                f"{self.source}, {self.config}: the picture {missing} is not there any more. Put "
+                f"the folder {Path(missing).parent} back, or build the dataset again."
+            )
 
     def refuse_broken_pictures(self) -> None:
         """Decode pictures until one cannot be; for when it is known that there is one.
@@ -248,22 +270,22 @@ def _is_picture(kind: Any) -> bool:  # noqa: ANN401  # a feature of datasets
     return isinstance(getattr(kind, "feature", kind), datasets.Image)
 
 
-def _check_chunk(pictures: pa.Array, loaded: LoadedRows) -> None:
-    is_without = pictures.null_count > 0
-    if pa.types.is_list(pictures.type) or pa.types.is_large_list(pictures.type):
-        is_without = is_without or 0 in pc.unique(pc.list_value_length(pictures)).to_pylist()
-        pictures = pictures.flatten()
-    by_path = pc.is_null(pc.struct_field(pictures, "bytes"))
-    paths = pc.unique(pc.struct_field(pictures.filter(by_path), "path")).to_pylist()
-    if None in paths or is_without or pictures.null_count:
-        raise RunError(
-            f"{loaded.source}, {loaded.config}: rows came without their pictures. Put your own "
-            "copies in with soubench attach; soubench predict can ask without, with --blind."
+def _is_list(pictures: pa.Array) -> bool:
+    return bool(pa.types.is_list(pictures.type) or pa.types.is_large_list(pictures.type))
+
+
+def _first_without(pictures: pa.Array) -> int | None:
+    """Return the first place without a picture, or, of lists, without any or all of its own."""
+    if not _is_list(pictures):
+        lost = pc.and_(
+            pc.is_null(pc.struct_field(pictures, "bytes")),
+            pc.is_null(pc.struct_field(pictures, "path")),
         )
-    # Paths that Parquet files carry beside the bytes are names only, and are not looked at.
-    missing = next((path for path in paths if not Path(path).is_file()), None)
-    if missing is not None:
-        raise RunError(
-            f"{loaded.source}, {loaded.config}: the picture {missing} is not there any more. Put "
-            f"the folder {Path(missing).parent} back, or build the dataset again."
-        )
+        place = pc.index(pc.or_(pc.is_null(pictures), lost), True).as_py()
+        return None if place < 0 else int(place)
+    empty = pc.index(pc.equal(pc.fill_null(pc.list_value_length(pictures), 0), 0), True).as_py()
+    found = [] if empty < 0 else [int(empty)]
+    lost = _first_without(pictures.flatten())
+    if lost is not None:
+        found.append(int(pc.list_parent_indices(pictures)[lost].as_py()))
+    return min(found, default=None)

@@ -150,20 +150,13 @@ def conversations(
         prefix: What stands before a picture's name in ``images``.
 
     Raises:
-        TrainError: A text holds the words that stand for a picture, or turns do not alternate.
+        TrainError: A text holds the words that stand for a picture.
     """
     folder.mkdir(parents=True, exist_ok=True)
     columns = [name for name in PICTURE_COLUMNS if name in rows.rows.column_names]
     for row in rows.undecoded():
         names = [pictures.write(picture, folder) for picture in pictures_of(row, columns)]
         turns = [_turn(turn) for turn in (*row["prompt"], *row["completion"])]
-        roles = [turn["role"] for turn in turns]
-        asked = roles[1:] if roles[0] == "system" else roles
-        if asked != ["user", "assistant"] * (len(asked) // 2):
-            raise TrainError(
-                f"{row['id']}: these trainers want turns of user and assistant in alternation, "
-                f"after one of the system at most; got {', '.join(roles)}. Export with --to trl."
-            )
         if any(PLACE in turn["content"] for turn in turns):
             raise TrainError(
                 f"{row['id']}: its text holds {PLACE}, which these trainers take for a picture. "

@@ -116,10 +116,14 @@ def _check_turns(where: str, row: Mapping[str, Any]) -> None:
             )
     asked = [turn["role"] for turn in row["prompt"]]
     said = [turn["role"] for turn in row["completion"]]
-    if asked[-1] != "user" or said != ["assistant"]:
+    taken = asked[1:] if asked[0] == "system" else asked
+    # Templates and trainers drop or misread what does not alternate.
+    wanted = [("user", "assistant")[i % 2] for i in range(len(taken))]
+    if taken != wanted or len(taken) % 2 == 0 or said != ["assistant"]:
         raise TrainError(
-            f"{where}: expected a prompt that ends with the user's turn and a completion of one "
-            f"turn of the assistant; got {', '.join(asked)} and {', '.join(said)}."
+            f"{where}: expected a prompt in which user and assistant take turns, the user first "
+            "and last, after one turn of the system at most, and a completion of one turn of the "
+            f"assistant; got {', '.join(asked)} and {', '.join(said)}."
         )
 
 

@@ -106,7 +106,7 @@ def test_an_id_that_is_missing_is_told(tmp_path):
 @pytest.mark.parametrize("pictures", [[], None], ids=["empty", "null"])
 def test_a_row_without_any_of_its_pictures_is_noticed(pictures, tmp_path):
     folder = write_parquet(tmp_path / "mine", images=[[Image.new("RGB", (8, 8))], pictures])
-    with pytest.raises(RunError, match="rows came without their pictures"):
+    with pytest.raises(RunError, match="without their pictures, such as validation-000001"):
         open_rows(str(folder), None, None).check_pictures()
 
 

@@ -253,27 +253,14 @@ def test_a_config_without_a_recipe_names_those_there_are(training, tmp_path, cap
     assert export("ms-swift", tmp_path / "out", *flags, config="a-visdrone-ce") == 0
 
 
-def mark_a_picture(row):
-    row["prompt"][1]["content"] += " <image>"
-    return row
+def test_a_text_that_looks_like_a_picture_is_refused(training, tmp_path):
+    def disturbed(row):
+        row["prompt"][1]["content"] += " <image>"
+        return row
 
-
-def ask_twice(row):
-    row["prompt"] = [*row["prompt"], row["prompt"][1]]
-    return row
-
-
-@pytest.mark.parametrize(
-    ("disturb", "said"),
-    [
-        (mark_a_picture, "holds <image>"),
-        (ask_twice, "alternation.* got system, user, user, assistant"),
-    ],
-)
-def test_texts_and_turns_that_would_be_misread_are_refused(training, tmp_path, disturb, said):
     loaded = open_rows("sou-train", "a-visdrone", "train")
-    rows = replace(loaded, rows=loaded.rows.select([0]).map(disturb))
-    with pytest.raises(TrainError, match=said):
+    rows = replace(loaded, rows=loaded.rows.select([0]).map(disturbed))
+    with pytest.raises(TrainError, match="holds <image>"):
         list(conversations(rows, tmp_path, Pictures(), ""))
 
 

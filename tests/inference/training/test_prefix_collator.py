@@ -149,7 +149,8 @@ def test_the_command_trains_and_predict_asks_the_same(
 
 def test_several_turns_are_refused(folder, tmp_path, capsys):
     rows = {name: [value] for name, value in row("Where?", "here").items()}
-    rows["prompt"] = [rows["prompt"][0] * 2]
+    ask, say = rows["prompt"][0], rows["completion"][0]
+    rows["prompt"] = [[*ask, *say, *ask]]
     path = tmp_path / "rows"
     path.mkdir()
     datasets.Dataset.from_dict(rows).to_parquet(path / "train.parquet")
