@@ -425,10 +425,14 @@ class _Judging(TrainerCallback):
 
     def catch_up(self, checkpoints: Sequence["_Checkpoint"]) -> None:
         """Judge the model as it came, and checkpoints that a run was stopped before judging."""
+        # Before the first wait, so that all processes find the same.
+        judged = held_out_measures(self._out)
+        # DeepSpeed would move it when the training begins.
+        self._trainer.model.to(self._trainer.args.device)
         # The LoRA adds nothing yet.
         self.judge(0)
         for checkpoint in checkpoints:
-            if checkpoint.step not in held_out_measures(self._out):
+            if checkpoint.step not in judged:
                 weights = load_peft_weights(str(checkpoint.folder))
                 set_peft_model_state_dict(self._trainer.model, weights)
                 self.judge(checkpoint.step)
