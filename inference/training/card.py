@@ -108,7 +108,7 @@ def _body(settings: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[st
         why = f"not in the paper: {reasons[name]}" if name in reasons else "the paper"
         yield f"| {name} | {cell(shown)} | {cell(why)} |"
     for name, value in result["defaults"].items():
-        yield f"| {name} | {cell(value)} | not in the paper: the default of transformers |"
+        yield f"| {name} | {cell(str(value))} | the default of transformers |"
     yield f"| seed | {settings['seed']} | this run |"
     for name in ("steps", "dtype", "processes"):
         yield f"| {name} | {result[name]} | this run |"

@@ -63,7 +63,7 @@ CHECKPOINTS = 10
 DATALOADER_NUM_WORKERS = 4
 HELD_OUT_ROWS = 200
 DEFAULTS = ("optim", "adam_beta1", "adam_epsilon", "max_grad_norm")
-"""What no recipe sets, and no paper gives."""
+"""What no recipe sets."""
 MAY_DIFFER = ("libraries",)
 """What need not be the same when a run goes on."""
 JUDGING_TIMEOUT_S = 24 * 3600
@@ -181,7 +181,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
             "held_out_rows": len(held),
             "dtype": str(model.dtype).removeprefix("torch."),
             "processes": trainer.accelerator.num_processes,
-            "defaults": {name: str(getattr(config, name)) for name in DEFAULTS},
+            "defaults": {name: config.to_dict()[name] for name in DEFAULTS},
             "measure": None if measure is None else measure.name,
             "chosen": _choose(options.out, measure, trainer.state.global_step),
             "merged": str(options.out / MERGED) if options.merge else None,

@@ -306,7 +306,8 @@ def check_card(out, judged):
     assert "| max_steps | 6 | not in the paper: set in short.toml |" in card.text
     assert "| numeric_scale | 2.5 | not in the paper: set for this run |" in card.text
     assert "| lora_rank | 64 | the paper |" in card.text
-    assert "| max_grad_norm | 1.0 | not in the paper: the default of transformers |" in card.text
+    assert "| max_grad_norm | 1.0 | the default of transformers |" in card.text
+    assert "| optim | adamw_torch_fused | the default of transformers |" in card.text
     assert "| vision | `model.vision_tower.encoder.layers.N.self_attn.q_proj` | 2 |" in card.text
     assert f"| all | | {len(settings['lora_targets'])} |" in card.text
 
