@@ -247,7 +247,7 @@ def _with_ids(rows: datasets.Dataset, split: str) -> datasets.Dataset:
         ids = rows.data.table["id"]
     if ids.null_count:
         empty = pc.index(pc.is_null(ids), True).as_py()
-        raise RunError(f"expected a text at id in every row; row {empty} has none.")
+        raise RunError(f"expected a text at id in every row; the one at index {empty} has none.")
     if pc.count_distinct(ids).as_py() != len(rows):
         counts = pc.value_counts(ids)
         twice = next(c["values"].as_py() for c in counts if c["counts"].as_py() > 1)

@@ -88,9 +88,14 @@ class Pictures:
 
 
 def stored(picture: Picture) -> tuple[bytes, str]:
-    """Return the bytes of a picture's file, upright and in a common format, and its suffix."""
+    """Return the bytes of a picture's file, upright and in a common format, and its suffix.
+
+    Raises:
+        PictureError: The file is gone or damaged.
+    """
     suffix = SUFFIXES.get(picture.sendable_kind)
     if suffix:
+        picture.check()
         return picture.read(), suffix
     buffer = io.BytesIO()
     picture.open().save(buffer, "PNG")

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import transformers
 
-from soubench.builders.errors import RunError, TrainError
+from soubench.builders.errors import RunError, TrainError, brief
 from soubench.inference.questions import PICTURE_COLUMNS, question_of
 from soubench.inference.run_folder import Reply
 from soubench.inference.scores import SCORINGS, Asked, Measure, Settings, kind_of
@@ -36,9 +36,9 @@ def measure_of(metric: str, rows: datasets.Dataset) -> Measure:
             kinds.setdefault(kind_of(question_of(row), row), str(row["id"]))
         except RunError as error:
             raise TrainError(
-                "held-out rows are judged by their question and answer, and row "
-                f"{row['id']} has none. Train without judging, with held_out = 0 in the recipe, "
-                f"or add what is missing: {error}"
+                "held-out rows are judged by their question and answer, and those of row "
+                f"{row['id']} cannot be used: {brief(error, 300)} Mend it, or train without "
+                "judging, with held_out = 0 in the recipe."
             ) from error
     if len(kinds) > 1:
         named = ", ".join(f"{kind} (row {row_id})" for kind, row_id in kinds.items())

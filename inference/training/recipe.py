@@ -19,7 +19,7 @@ SCHEDULERS = (
     *("constant", "constant_with_warmup"),
 )
 """Schedules of ``transformers`` that need no settings of their own."""
-TEST_SPLIT = re.compile(r"(^|[-_])test|^od_", re.IGNORECASE)
+TEST_SPLIT = re.compile(r"(^|[-_.]|dev|mini)test|^od_", re.IGNORECASE)
 """Names of splits that models are tested on, out of distribution or not."""
 PARTS = ("vision", "language", "both")
 """What an ablation may train (001, Table S1)."""

@@ -78,6 +78,11 @@ def _with_conversation(rows: datasets.Dataset, recipe: Recipe) -> datasets.Datas
             f"{recipe.dataset}: expected a column image or images; there are "
             f"{', '.join(sorted(columns))}."
         )
+    if columns >= set(PICTURE_COLUMNS):
+        raise TrainError(
+            f"{recipe.dataset}: expected a column image or images; there are both. Remove one: "
+            "rows.remove_columns('image')."
+        )
     for name in columns & set(PICTURE_COLUMNS):
         kind = rows.features[name]
         if not isinstance(getattr(kind, "feature", kind), datasets.Image):

@@ -99,7 +99,7 @@ def write_parquet(folder, split="validation", **columns):
 
 def test_an_id_that_is_missing_is_told(tmp_path):
     folder = write_parquet(tmp_path / "mine", id=["a", None])
-    with pytest.raises(RunError, match="in every row; row 1 has none"):
+    with pytest.raises(RunError, match="in every row; the one at index 1 has none"):
         open_rows(str(folder), None, None)
 
 

@@ -1,11 +1,13 @@
 """What three trainers read: the conversations of sou-train with their pictures, and the recipe."""
 
+import io
 import json
 import sys
 import types
 from dataclasses import replace
 
 import datasets
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -233,6 +235,28 @@ def test_a_split_to_test_on_is_not_trained_on(split, built, tmp_path, capsys):
     flags = {"dataset": "primitive-shapes", "config": "tuple"}
     assert export("trl", tmp_path / "out", "--split", split, **flags) == 2
     assert f"got {split!r}: models are tested on that" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to", ["trl", "ms-swift", "llamafactory"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_a_picture_that_was_cut_off_is_not_passed_on(to, kind, tmp_path, capsys):
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).save(file, kind)
+    whole = file.getvalue()
+    table = {
+        "id": ["a", "b"],
+        "image": [{"bytes": whole, "path": "a"}, {"bytes": whole[:-800], "path": "b"}],
+        "prompt": [[{"role": "user", "content": "?"}]] * 2,
+        "completion": [[{"role": "assistant", "content": "!"}]] * 2,
+    }
+    rows = datasets.Dataset.from_dict(table)
+    (tmp_path / "rows").mkdir()
+    rows.cast_column("image", datasets.Image()).to_parquet(tmp_path / "rows" / "train.parquet")
+    flags = ["--to", to, "--recipe", "sou-train-driving"]
+    assert main(["export", str(tmp_path / "rows"), str(tmp_path / "out"), *flags]) == 2
+    assert "row b: the picture b cannot be decoded" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -101,6 +101,7 @@ def test_parts_of_a_recipe():
                 'split = "test"',
                 'split = "od_size"',
                 'split = "Test"',
+                'split = "devtest"',
                 'split = "strong_od_test"',
             )
         ),

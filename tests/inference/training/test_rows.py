@@ -172,7 +172,7 @@ def test_a_target_that_says_nothing_is_told(target, tmp_path):
 
 def test_rows_without_questions_are_trained_on_without_judging(tmp_path):
     rows = training_rows(rows_of_a_user(tmp_path, USER, TWO, None), system_role=True).train
-    with pytest.raises(TrainError, match=r"row a has none\. .* held_out = 0 in the recipe"):
+    with pytest.raises(TrainError, match=r"row a cannot be used: .* held_out = 0 in the"):
         measure_of("option_match", rows)
 
 

@@ -491,6 +491,7 @@ def test_columns_that_are_missing_or_odd_are_told(short, tiny_vlm, tmp_path, cap
     turn = [{"role": "user", "content": "?"}]
     for columns, says in (
         ({"prompt": [turn], "completion": [turn]}, "expected a column image or images; there are"),
+        ({"image": [image], "images": [[image]]}, "there are both. Remove one"),
         ({"image": [image], "question": ["?"]}, "or question and target; there are id, image, que"),
         ({"image": [image], "prompt": ["?"], "completion": ["!"]}, "prompt as a list of turns"),
         (
