@@ -2,9 +2,6 @@
 
 import copy
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import evaluate
@@ -18,7 +15,7 @@ from soubench.metrics.acc_at_iou.acc_at_iou import KNOWN, check_rows, read_boxes
 from soubench.metrics.acc_at_iou.acc_at_iou import score as score_rows
 from soubench.metrics.acc_at_iou.box_text import MAX_CHARS
 from soubench.metrics.acc_at_iou.overlap import best_match, iou_matrix, pair_iou
-from tests.light import LIGHT
+from tests.light import run_at_once
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "acc_at_iou")
 SIZE = [1000, 500]
@@ -882,22 +879,10 @@ def test_thresholds_that_look_alike_have_keys_of_their_own(metric):
 
 def test_two_processes_at_once_agree_and_run_offline_from_elsewhere(tmp_path):
     program = (
-        f"{LIGHT}import evaluate; m = evaluate.load({FOLDER!r})\n"
+        f"m = evaluate.load({FOLDER!r})\n"
         "for i in range(50): m.add(prediction=[0, 0, 10, 10 + i], reference=[0, 0, 10, 10])\n"
         "print(m.compute()['mean_iou'])"
     )
-    environment = {**os.environ, "HF_EVALUATE_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path)}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", program],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
     expected = sum(10 / (10 + i) for i in range(50)) / 50
-    for process in running:
-        printed, _ = process.communicate(timeout=120)
+    for printed in run_at_once(program, tmp_path):
         assert float(printed) == pytest.approx(expected)

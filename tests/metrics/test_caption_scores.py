@@ -1,7 +1,7 @@
 """caption_scores against its libraries, against sums by hand, and on all that captions can be."""
 
+import ast
 import math
-import multiprocessing
 import os
 import random
 import subprocess
@@ -20,7 +20,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from soubench.metrics.caption_scores.bert import BertOptions, neutral_path
 from soubench.metrics.caption_scores.caption_scores import score
-from tests.light import LIGHT
+from tests.light import LIGHT, run_at_once
 
 FOLDER = str(Path(__file__).parents[2] / "metrics" / "caption_scores")
 PREDICTIONS = [
@@ -354,15 +354,14 @@ def test_one_or_several_references_come_in_any_way(metric):
     assert mixed == [REFERENCES[0], REFERENCES[1], SINGLE[2], (SINGLE[3],)]
 
 
-def _bleu_in_a_process(_):
-    metric = evaluate.load(FOLDER)
-    return metric.compute(predictions=PREDICTIONS, references=REFERENCES)["bleu4"]
-
-
-def test_two_processes_use_the_metric_at_once():
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        found = pool.map(_bleu_in_a_process, range(4), chunksize=1)
-    assert found == [score(PREDICTIONS, REFERENCES)["bleu4"]] * 4
+def test_two_processes_use_the_metric_at_once(tmp_path):
+    program = (
+        f"metric = evaluate.load({FOLDER!r})\n"
+        f"rows = dict(predictions={PREDICTIONS!r}, references={REFERENCES!r})\n"
+        "print([metric.compute(**rows)['bleu4'] for _ in range(2)])"
+    )
+    expected = [score(PREDICTIONS, REFERENCES)["bleu4"]] * 2
+    assert [ast.literal_eval(text) for text in run_at_once(program, tmp_path)] == [expected] * 2
 
 
 def test_bleu_and_rouge_need_neither_bert_score_nor_a_network():

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import multiprocessing
 import pathlib
 import random
 
@@ -17,6 +16,7 @@ from pycocotools import mask as coco
 
 from soubench.metrics.dice.dice import read_pairs, score
 from soubench.metrics.dice.masks import NotAMask, overlap, read_mask
+from tests.light import run_at_once
 
 # pycocotools' ``decode``, an oracle here, knows NumPy 1 only.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -509,11 +509,10 @@ def test_larger_mask_than_one_run_of_text_survives_storage(metric):
     assert result["dices"] == [0.0, 1.0, 1.0]
 
 
-def _compute_alone(n_rows):
-    rows = [rle(SQUARE)] * n_rows
-    return evaluate.load(FOLDER).compute(predictions=rows, references=[SHIFTED] * n_rows)["n"]
-
-
-def test_two_processes_compute_at_once():
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert pool.map(_compute_alone, [40, 50]) == [40, 50]
+def test_two_processes_compute_at_once(tmp_path):
+    program = (
+        f"masks = [{rle(SQUARE)!r}] * 40\n"
+        f"result = evaluate.load({FOLDER!r}).compute(predictions=masks, references=masks)\n"
+        "print(result['n'], result['dice'])"
+    )
+    assert [text.split() for text in run_at_once(program, tmp_path)] == [["40", "1.0"]] * 2
