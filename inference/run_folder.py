@@ -135,6 +135,26 @@ class Reply:
         return made
 
 
+def taken(folder: Path, otherwise: str) -> FileLock:
+    """Keep a folder to this process until the lock is released, or the process ends.
+
+    Args:
+        folder: The folder, which is there.
+        otherwise: What to do but to wait, if another process has it.
+
+    Raises:
+        RunError: Another process has it.
+    """
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise RunError(
+            f"{folder}: another process is writing there. Wait for it, or {otherwise}."
+        ) from error
+    return lock
+
+
 class RunFolder:
     """A RUN folder that this process alone writes; use it in a ``with`` statement."""
 
@@ -175,14 +195,7 @@ class RunFolder:
                     f"could be resumed (found {', '.join(strange[:3]) or REPLIES_FILE}). "
                     "Choose another --out."
                 )
-        lock = FileLock(path / LOCK_FILE)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise RunError(
-                f"{path}: another process is writing this run. Wait for it, or give each process "
-                "an --out of its own (--shard i/n divides the rows)."
-            ) from error
+        lock = taken(path, "give each process an --out of its own (--shard i/n divides the rows)")
         try:
             there = _read_description(path) if (path / RUN_FILE).exists() else None
             replies, length = _read_replies(path)

@@ -92,14 +92,12 @@ def prepare(loaded: LoadedRows, recipe: str | None) -> Training:
     refuse_test_split(loaded.name, loaded.split)
     chosen = load_recipe(recipe) if recipe else _recipe_for(loaded)
     chosen = replace(chosen, dataset=loaded.source, config=loaded.config, split=loaded.split)
-    kept = [name for name in ("image_id",) if name in loaded.rows.column_names]
-    labels = loaded.rows.select_columns(["id", *kept]).to_list()
     with quiet_datasets():
         rows = training_rows(chosen, system_role=True)
-        held = set(rows.held_out["id"])
         train = rows.train
-        for name in kept:
-            train = train.add_column(name, [row[name] for row in labels if row["id"] not in held])
+        if "image_id" in loaded.rows.column_names:
+            ids = dict(zip(loaded.rows["id"], loaded.rows["image_id"], strict=True))
+            train = train.add_column("image_id", [ids[row_id] for row_id in train["id"]])
     return Training(
         loaded,
         chosen,

@@ -308,8 +308,8 @@ class _Tables:
             for row in self._published("shapes_table5_center_rmse_scaling")
             if (line := reference_line((row["format"], row["model"]), row, self.splits))
         ]
-        heads = ("Format", "Scale")
-        return self._table("scales", f"{measures[measure]}, by scale", heads, self.splits, lines)
+        heads, title = ("Format", "Scale"), f"Scales of the loss of numbers, {measures[measure]}"
+        return self._table("scales", title, heads, self.splits, lines)
 
     @property
     def _kind(self) -> str:

@@ -24,7 +24,7 @@ class TrainingRows:
 
     Attributes:
         train: Rows with ``id``, ``image`` or ``images``, ``prompt`` and ``completion``.
-        held_out: All columns of the rows that a checkpoint is chosen on, and those three.
+        held_out: All columns of the rows that a checkpoint is chosen on, and the same.
         fingerprint: Of the dataset.
         source: As the recipe names it.
     """
@@ -121,10 +121,10 @@ def _check_turns(where: str, row: Mapping[str, Any]) -> None:
             )
     asked = [turn["role"] for turn in row["prompt"]]
     said = [turn["role"] for turn in row["completion"]]
-    taken = asked[1:] if asked[0] == "system" else asked
+    turns = asked[1:] if asked[0] == "system" else asked
     # Templates and trainers drop or misread what does not alternate.
-    wanted = [("user", "assistant")[i % 2] for i in range(len(taken))]
-    if taken != wanted or len(taken) % 2 == 0 or said != ["assistant"]:
+    alternating = ["user", *["assistant", "user"] * (len(turns) // 2)]
+    if turns != alternating or said != ["assistant"]:
         raise TrainError(
             f"{where}: expected a prompt in which user and assistant take turns, the user first "
             "and last, after one turn of the system at most, and a completion of one turn of the "

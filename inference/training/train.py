@@ -25,7 +25,6 @@ from typing import Any
 import PIL.Image
 import torch
 import transformers
-from filelock import FileLock, Timeout
 from peft import LoraConfig, PeftModel, load_peft_weights, set_peft_model_state_dict
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
@@ -40,7 +39,7 @@ from soubench.inference.backends.pipeline import (
 from soubench.inference.chat_templates import ensure_chat_template, has_system_role
 from soubench.inference.dataset_rows import open_rows
 from soubench.inference.model_card import save_card
-from soubench.inference.run_folder import LOCK_FILE, first_difference, write_whole
+from soubench.inference.run_folder import first_difference, taken, write_whole
 from soubench.inference.scores import Measure
 from soubench.inference.training.card import make_training_card
 from soubench.inference.training.judge import Measures, judge, measure_of
@@ -116,7 +115,7 @@ def train(recipe: Recipe, options: TrainOptions) -> dict[str, Any]:
     Raises:
         TrainError: The model, its template, the layers or the dataset do not fit the recipe, the
             folder holds another run, or the device's memory is too small.
-        RunError: There is no such dataset, config or split.
+        RunError: There is no such dataset, config or split, or another run is in the folder.
         PictureError: A picture cannot be decoded.
     """
     _check_report_to(options.report_to)
@@ -204,13 +203,7 @@ def _locked(out: Path) -> Iterator[None]:
     if int(os.environ.get("RANK", "0")):
         yield
         return
-    lock = FileLock(out / LOCK_FILE)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise TrainError(
-            f"{out}: another run is training there. Wait for it, or choose another --out."
-        ) from error
+    lock = taken(out, "choose another --out")
     try:
         yield
     finally:

@@ -521,22 +521,28 @@ def test_another_build_is_refused(built, tmp_path, capsys):
     assert not (run / "scores.json").exists()
 
 
+def write_replies(path, pairs, heads):
+    """Write ids and replies in the format that the path's suffix names."""
+    if path.suffix == ".jsonl":
+        write_jsonl(path, dict(pairs))
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([heads, *pairs])
+    else:
+        book = openpyxl.Workbook()
+        for pair in [heads, *pairs]:
+            book.active.append(pair)
+        book.save(path)
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "xlsx"])
 def test_files_of_every_kind(built, tmp_path, capsys, kind):
     rows = rows_of(config="a-soda")
     path = tmp_path / f"answers.{kind}"
     pairs = [(row["id"], f"I'd say ({oracle(row)}).") for row in rows]
     pairs[0] = (rows[0]["id"], wrong(rows[0]))
-    if kind == "jsonl":
-        write_jsonl(path, dict(pairs))
-    elif kind == "csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("question_id", "prediction"), *pairs])
-    else:
-        book = openpyxl.Workbook()
-        for pair in [("id", "response"), *pairs]:
-            book.active.append(pair)
-        book.save(path)
+    heads = {"csv": ("question_id", "prediction"), "xlsx": ("id", "response")}
+    write_replies(path, pairs, heads.get(kind))
     arguments = ("--dataset", "sou-vqa", "--config", "a-soda", "--predictions", path)
     assert score(*arguments, "--name", "Ann") == 0
     found = scores_in(tmp_path / "answers-scores")
@@ -572,16 +578,7 @@ def test_empty_cells_of_a_file_are_rows_without_a_reply(built, tmp_path, capsys,
     blank = (None, None, None) if kind == "jsonl" else (None, "", " ")
     pairs[1:4] = [(pair[0], cell) for pair, cell in zip(pairs[1:4], blank, strict=True)]
     path = tmp_path / f"a.{kind}"
-    if kind == "jsonl":
-        write_jsonl(path, dict(pairs))
-    elif kind == "csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("id", "reply"), *pairs])
-    else:
-        book = openpyxl.Workbook()
-        for pair in [("id", "reply"), *pairs]:
-            book.active.append(pair)
-        book.save(path)
+    write_replies(path, pairs, ("id", "reply"))
     assert score("--dataset", "sou-vqa", "--config", "a-soda", "--predictions", path) == 0
     n = len(rows)
     note = f"Rows without a reply: 3 of {n}, such as {rows[1]['id']}; they count as wrong."

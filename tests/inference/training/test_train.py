@@ -538,7 +538,7 @@ def test_a_folder_belongs_to_one_run_at_a_time(
     (out / "result.json").unlink()
     with FileLock(out / "lock"):
         assert run(short, tiny_vlm("llava"), out, *flags) == 2
-    assert "another run is training there" in capsys.readouterr().err
+    assert "another process is writing there" in capsys.readouterr().err
     (out / "held_out.json").write_text("{")
     assert run(short, tiny_vlm("llava"), out, *flags) == 2
     assert "held_out.json cannot be read" in capsys.readouterr().err
