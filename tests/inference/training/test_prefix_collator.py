@@ -10,6 +10,8 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from soubench.cli import main
 from soubench.inference.chat_templates import ensure_chat_template
+from soubench.inference.dataset_rows import open_rows
+from soubench.inference.run_folder import read_run
 from soubench.inference.training.prefix_collator import PrefixCollator
 
 RECIPE = "shapes-paligemma-tuple"
@@ -126,7 +128,7 @@ def test_padding_changes_nothing(processor, model):
 
 
 def test_the_command_trains_and_predict_asks_the_same(
-    folder, shapes, installed_metrics, tmp_path, capsys
+    folder, processor, shapes, installed_metrics, tmp_path, capsys
 ):
     recipe = tmp_path / "short.toml"
     recipe.write_text(
@@ -143,8 +145,15 @@ def test_the_command_trains_and_predict_asks_the_same(
     assert losses[-1] < losses[0] / 2
     # The template goes with the merged model, so that others can ask it.
     assert AutoProcessor.from_pretrained(out / "merged").chat_template
-    command = ["predict", "primitive-shapes", "tuple", "--limit=2", "--max-new-tokens=4"]
+    command = ["predict", "primitive-shapes", "tuple", "--max-new-tokens=4"]
     assert main([*command, f"--model={out / 'merged'}", f"--out={tmp_path / 'replies'}"]) == 0
+    asked = {r["id"]: r for r in open_rows("primitive-shapes", "tuple", "test").rows}
+    _, replies = read_run(tmp_path / "replies")
+    assert replies
+    for reply in replies:
+        trained = row(asked[reply.id]["question"], asked[reply.id]["target"])
+        inputs = PrefixCollator(processor)([trained])
+        assert reply.input_tokens == int((inputs["labels"] == -100).sum())
 
 
 def test_several_turns_are_refused(folder, tmp_path, capsys):
